@@ -30,8 +30,8 @@ def load_model(source: ModelSource, config: Config | Mapping[str, Any] | None = 
       `llama_tiny`;
     - a folder that `Model.save` wrote, or a checkpoint of Hugging Face (GPT-2, GPT-NeoX, Llama,
       Mistral, Mixtral, Qwen 2 and 3 with and without experts, gpt-oss, DeepSeek-V2 and V3,
-      OLMo 1 to 3, Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, GPT-J, OPT, BLOOM, Falcon, MPT)
-      with config.json and safetensors;
+      OLMo 1 to 3, Gemma 1 to 3, Phi, Phi-3, GLM and many more: docs/models.md has them all) with
+      config.json and safetensors;
     - a safetensors file, with a config.json beside it or `config`;
     - a live module: a model of `transformers`, a `HookedTransformer`, or a
       `TransformerEncoderLayer`, `TransformerEncoder` or `MultiheadAttention` of `torch.nn`;

@@ -51,12 +51,13 @@ class Decoder:
     layers; `fused` and `fused_mlp` are layers that hold queries, keys and values, or gate and up,
     one after the other, or, with `in_groups`, the queries of a group of heads and then its key and
     value. `qk` names the query and key norms, of the kind `qk_norm`; `heads_first` says that a norm
-    of each head gets the heads before the positions. `standard` gives settings the names of Llama,
-    `positions` says where tokens are, `more` what else is declared. `read` and `only` are the
-    settings that are read, and those supported with some values only. `experts` names the experts
-    of a family that has them, whose numbers are in `more`; `sinks` is a tensor of attention, and
-    `learned` one of positions, which has `before_positions` rows more. `norm_gains` and
-    `norm_biases` say whether norms have these.
+    of each head gets the heads before the positions. `fraction` of a head is rotated by default, in
+    pairs by `layout`; with `whole`, nothing but all of it is supported. `standard` gives settings
+    the names of Llama, `positions` says where tokens are, `more` what else is declared. `read` and
+    `only` are the settings that are read, and those supported with some values only. `experts`
+    names the experts of a family that has them, whose numbers are in `more`; `sinks` is a tensor of
+    attention, and `learned` one of positions, which has `before_positions` rows more. `norm_gains`
+    and `norm_biases` say whether norms have these.
     """
 
     norms: Mapping[str, str] | Callable[[Mapping[str, Any]], Mapping[str, str]] = field(
@@ -78,6 +79,7 @@ class Decoder:
     more: Callable[[str, Settings], Fields] = nothing_more
     fraction: float = 1.0
     whole: bool = True
+    layout: str = "half"
     body: str = "model."
     embed: str = "embed_tokens"
     embed_norm: str = ""
@@ -93,6 +95,7 @@ class Decoder:
     sinks: str = ""
     positions: Callable[["Decoder", str, Settings], Fields] = lambda decoder, name, settings: (
         rotary(name, settings, head_width(settings), decoder.fraction, decoder.whole)
+        | {"rotary_layout": decoder.layout}
     )
     read: frozenset[str] = frozenset()
     only: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
@@ -274,7 +277,7 @@ class _Reader:
             if self._absent(part):
                 found |= {x: np.broadcast_to(np.float32(value), c.shape(x)) for x in names}
         for letter, count in (("q", c.n_heads), ("k", c.kv_heads)):
-            if letter in decoder.qk:
+            if letter in decoder.qk and c.qk_norm != "none":
                 found |= self._qk_norm(letter, count)
         return found
 

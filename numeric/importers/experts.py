@@ -42,7 +42,7 @@ class ExpertNames:
     interleaved: bool = False
     shared: str = ""
     shared_gate: str = ""
-    choice_bias: str = ""
+    choice_bias: tuple[str, ...] = ()
     count: str = "num_experts"
     width: str = "moe_intermediate_size"
     dense: Mapping[str, str] = field(default_factory=lambda: GATED)
@@ -127,9 +127,10 @@ class _Layer:
     def choice_bias(self) -> np.ndarray:
         """Return b_choice [n_experts]."""
         count = (self.config.n_experts,)
-        return (
-            np.zeros(count, np.float32) if self.dense else self._get(self.names.choice_bias, count)
-        )
+        if self.dense:
+            return np.zeros(count, np.float32)
+        known = [name for name in self.names.choice_bias if self.block + name in self.tensors]
+        return self._get((known or self.names.choice_bias)[0], count)
 
     def bias(self, part: str) -> np.ndarray:
         """Return a bias of all experts: of neurons [d_mlp], or of outputs [n_experts, d_model]."""

@@ -5,11 +5,8 @@ Each setting is supported, known to have no effect, or refused by name: an ignor
 make a correct implementation look wrong, or a wrong one right. Rotary frequencies are computed from
 the settings in float64, not read from the buffers of a module, which are float32.
 
-    Hugging Face        GPT-2, GPT-NeoX (`huggingface`), Llama, Mistral, Mixtral, Qwen 2 and 3, with
-                        and without experts, gpt-oss, DeepSeek-V2 and V3,
-                        OLMo 1 to 3, GPT-J, OPT,
-                        Gemma 1 to 3, Phi, Phi-3, StableLM, StarCoder 2, BLOOM, Falcon,
-                        MPT (`families`)
+    Hugging Face        GPT-2, GPT-NeoX (`huggingface`), and the decoders of `families`: Llama and
+                        those made of its parts, those with experts, and older ones
     TransformerLens     HookedTransformer (`transformer_lens`)
     torch.nn            TransformerEncoderLayer, TransformerEncoder, MultiheadAttention
                         (`torch_layers`)
@@ -50,6 +47,21 @@ CLASSES = {
     "Bloom": "bloom",
     "Falcon": "falcon",
     "Mpt": "mpt",
+    "SeedOss": "seed_oss",
+    "Ernie4_5": "ernie4_5",
+    "Helium": "helium",
+    "Ministral": "ministral",
+    "Cwm": "cwm",
+    "Glm": "glm",
+    "Glm4": "glm4",
+    "Glm4Moe": "glm4_moe",
+    "Glm4MoeLite": "glm4_moe_lite",
+    "SolarOpen": "solar_open",
+    "Dots1": "dots1",
+    "MiniMaxM2": "minimax_m2",
+    "Olmoe": "olmoe",
+    "FlexOlmo": "flex_olmo",
+    "VaultGemma": "vaultgemma",
 }
 HUGGING_FACE = {
     "GPT2LMHeadModel": "gpt2",

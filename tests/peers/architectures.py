@@ -61,6 +61,18 @@ LATENT = {
     "v_head_dim": 10,
     "routed_scaling_factor": 1.5,
 }
+SIGMOIDS = {
+    "head_dim": 12,
+    "n_routed_experts": 6,
+    "n_shared_experts": 2,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 14,
+    "routed_scaling_factor": 1.7,
+    "norm_topk_prob": True,
+    "n_group": 3,
+    "topk_group": 2,
+}
+HALF_TURNED = {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}
 LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 FALCON = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 NEW_FALCON = {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2}
@@ -92,6 +104,51 @@ DECODERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "deepseek 3, yarn": (
         "DeepseekV3",
         {**LATENT, "n_group": 1, "topk_group": 1, "rope_parameters": YARN},
+        "",
+    ),
+    "glm": ("Glm", {**LLAMA, "head_dim": 12, "attention_bias": True}, ""),
+    "glm 4": ("Glm4", {**LLAMA, "head_dim": 12, "attention_bias": False}, ""),
+    "glm 4.5": (
+        "Glm4Moe",
+        {**LLAMA, **SIGMOIDS, "use_qk_norm": True, "rope_parameters": HALF_TURNED},
+        "",
+    ),
+    "glm 4.7 flash": (
+        "Glm4MoeLite",
+        {**LATENT, "n_group": 1, "topk_group": 1, "mlp_layer_types": ["sparse", "dense", "sparse"]},
+        "",
+    ),
+    "solar": ("SolarOpen", {**LLAMA, **SIGMOIDS, "attention_bias": True}, ""),
+    "dots": ("Dots1", {**LLAMA, **SIGMOIDS, "sliding_window": 5, "layer_types": LAYERS}, ""),
+    "minimax m2": (
+        "MiniMaxM2",
+        {**LLAMA, "head_dim": 8, "num_local_experts": 5, "num_experts_per_tok": 2}
+        | {"rope_parameters": HALF_TURNED},
+        "",
+    ),
+    "olmoe": (
+        "Olmoe",
+        {**LLAMA, "num_experts": 5, "num_experts_per_tok": 2, "attention_bias": True},
+        "",
+    ),
+    "flexolmo": ("FlexOlmo", {**LLAMA, "num_experts": 5, "num_experts_per_tok": 2}, ""),
+    "seed-oss": ("SeedOss", {**LLAMA, "head_dim": 12, "attention_out_bias": True}, ""),
+    "ernie 4.5": ("Ernie4_5", {**LLAMA, "head_dim": 12, "use_bias": True}, ""),
+    "helium": ("Helium", {**LLAMA, "head_dim": 8, "mlp_bias": True}, ""),
+    "ministral": (
+        "Ministral",
+        {**LLAMA, "head_dim": 12, "sliding_window": 5, "layer_types": LAYERS},
+        "",
+    ),
+    "cwm": (
+        "Cwm",
+        {**LLAMA, "head_dim": 12, "sliding_window": 5, "layer_types": LAYERS}
+        | {"bos_token_id": 1, "eos_token_id": 2},
+        "",
+    ),
+    "vaultgemma": (
+        "VaultGemma",
+        {**GEMMA, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 1.5},
         "",
     ),
     "olmo 2": ("Olmo2", LLAMA, ""),

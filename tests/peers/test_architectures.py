@@ -14,7 +14,18 @@ from tests.peers.architectures import DECODERS, TOKENS, decoder
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-WITHOUT_SDPA = ("gemma 2", "gpt-oss", "gpt-j", "bloom", "bloom, six heads", "mpt", "mpt, six heads")
+WITHOUT_SDPA = (
+    *(
+        "gemma 2",
+        "vaultgemma",
+        "gpt-oss",
+        "gpt-j",
+        "bloom",
+        "bloom, six heads",
+        "mpt",
+        "mpt, six heads",
+    ),
+)
 # In transformers 5.23 Falcon's eager attention adds ALiBi twice: once in the mask.
 WRONG_EAGER = ("falcon, alibi",)
 RIGHT = [

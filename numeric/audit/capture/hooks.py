@@ -157,7 +157,7 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
         split = _of_groups if decoder.in_groups else _after_another
         cuts[decoder.fused] = {name: split(name, counts) for name in counts}
     for name, count in {} if config.kv_rank else counts.items():
-        if name in decoder.qk:
+        if name in decoder.qk and config.qk_norm != "none":
             first = config.qk_norm == "head" and decoder.heads_first
             cuts[decoder.qk[name]] = {name: _normed(config.qk_norm, count, first)}
         elif not decoder.fused:

@@ -77,7 +77,7 @@ def _transposes(config: Config) -> Iterator[Mistake]:
     for name, kinds, change in _transposed(config):
         says = f"{name} transposed (Conv1D for Linear)"
         yield Mistake(says, dict.fromkeys(kinds, weights_to(**{name: change})))
-    square = config.n_heads * config.d_head == config.d_model
+    square = config.n_heads * config.d_head == config.d_model and not config.kv_rank
     if square and config.kv_heads == config.n_heads:
         acts = {kind: weights_to(**{f"W_{kind.upper()}": _heads_transposed}) for kind in "qkv"}
         yield Mistake("W_Q, W_K and W_V transposed (Conv1D for Linear)", acts)
@@ -89,7 +89,7 @@ def _transposes(config: Config) -> Iterator[Mistake]:
             yield Mistake(says, {"mlp_out": weights_to(W_out=zero)})
             says = f"the {named} feature of what the MLP reads left out: a row of W_in is zero"
             yield Mistake(says, {reads: weights_to(W_in=zero)})
-    if config.d_head == config.d_model:
+    if config.d_head == config.d_model and not config.kv_rank:
         for kinds, name in ((("q",), "W_Q"), (("k",), "W_K"), (("v",), "W_V"), (OF_HEADS, "W_O")):
             act = weights_to(**{name: partial(np.swapaxes, axis1=-1, axis2=-2)})
             yield Mistake(f"{name} of each head transposed", dict.fromkeys(kinds, act))
@@ -97,7 +97,7 @@ def _transposes(config: Config) -> Iterator[Mistake]:
 
 def _transposed(config: Config) -> Iterator[tuple[str, tuple[str, ...], Change]]:
     """Yield (square weight, the operations that use it, the function that transposes it)."""
-    if config.n_heads * config.d_head == config.d_model:
+    if config.n_heads * config.d_head == config.d_model and not config.kv_rank:
         yield "W_Q", ("q",), _heads_transposed
         if config.kv_heads == config.n_heads:
             yield "W_K", ("k",), _heads_transposed
@@ -132,7 +132,7 @@ def _out_of_heads(config: Config) -> Iterator[tuple[str, Act]]:
         yield "heads averaged and not summed", given(z=lambda z: z / config.n_heads)
         for head in range(min(config.n_heads, 64)):
             yield f"head {head} left out", given(z=partial(_without, head))
-    if config.n_heads * config.d_head == config.d_model:
+    if config.n_heads * config.value_width == config.d_model:
         says = "without W_O: the heads are put side by side and not projected"
         yield says, weights_to(W_O=lambda w: np.eye(config.d_model).reshape(w.shape))
     yield "nothing but b_O: the heads are left out", given(z=np.zeros_like)

@@ -126,6 +126,8 @@ def _by_parts(config: Config) -> Iterator[tuple[str, Act]]:
 def _inverted(config: Config) -> Array:
     """Return frequencies of which those are stretched that should not be."""
     plain = rotary_frequencies(config.rotary_dims, config.rotary_base)
+    if not config.rotary_stretch:  # a layer with a base of its own
+        return plain
     return plain + plain / config.rotary_stretch[0] - _frequencies(config)
 
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from otimes.numeric.audit.precision.autocast import autocast
 from otimes.numeric.audit.reference.comparison import Comparison
-from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned
+from otimes.numeric.audit.reference.edits import ROOT, tanh_gelu_with, unturned, with_config
 from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
-from otimes.numeric.rounding.activations import At
+from otimes.numeric.rounding.activations import At, normed_heads
 from otimes.numeric.rounding.functions import rotated
 from otimes.numeric.rounding.linear import Near
 from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, Precision, precision
@@ -49,6 +49,19 @@ def _angles_in_float32(at: At, operation: Operation) -> Near:
     plain = operation(unturned(at))
     p = Precision(at.p.unit, SINGLE, at.p.tiny)
     return rotated(plain, *config.rotation, p=p)
+
+
+def _normed_in_float32(at: At, operation: Operation) -> Near:
+    """Queries or keys after a norm in float32, and rotated by angles in float32."""
+    config, letter = at.config, at.weights.kind
+    if at.p.exact or config.qk_norm == "none":
+        return operation(at)
+    made = operation(with_config(unturned(at), qk_norm="none"))
+    single = replace(at, p=precision("float32").supposed_likely())
+    normed = normed_heads(single, made, at.weight(f"{letter}_norm_gain"))
+    if config.positions != "rotary":
+        return normed
+    return rotated(normed, *config.rotation, p=Precision(at.p.unit, SINGLE, at.p.tiny))
 
 
 def _step_by_step(at: At, operation: Operation) -> Near:
@@ -91,6 +104,7 @@ TOLERATED: dict[str, tuple[Mistake, ...]] = {
         _in_single("the softmax is", "pattern"),
         _in_single("the router is", "router", "routing"),
         _in_single("the rotary angles are", "q", "k", act=_angles_in_float32),
+        _in_single("the norm of queries or keys is", "q", "k", act=_normed_in_float32),
     ),
     "float16": (*_STEPS, *autocast("float16")),
     "bfloat16": (*_STEPS, *autocast("bfloat16")),

@@ -1,0 +1,70 @@
+"""What the declarations of families share: names of settings and parts, biases, windows."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from otimes.numeric.importers.checkpoint import Settings
+from otimes.numeric.importers.decoders import Decoder, Fields
+
+SIZES = {
+    "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_size",
+    "vocab_size", "intermediate_size", "hidden_act", "max_position_embeddings",
+}  # fmt: skip
+ROPE = {"rope_theta", "rope_parameters", "rope_scaling"}
+WINDOWS = {"sliding_window", "layer_types"}
+OUTPUT = {"ln1_post": "post_attention_layernorm", "ln2_post": "post_feedforward_layernorm"}
+BOTH = {**OUTPUT, "ln1": "input_layernorm", "ln2": "pre_feedforward_layernorm"}
+QK = {"q": "self_attn.q_norm", "k": "self_attn.k_norm"}
+WHOLE = {"partial_rotary_factor": (1, 1.0, None)}
+ATTENTION_BIAS = {"attention_bias"}
+
+
+def llama_biases(settings: Mapping[str, Any]) -> Iterable[str]:
+    """Return the biases of attention and of the MLP, each by its setting."""
+    attention = ("b_Q", "b_K", "b_V", "b_O") if settings.get("attention_bias") else ()
+    return (*attention, *(("b_in", "b_gate", "b_out") if settings.get("mlp_bias") else ()))
+
+
+def query_biases(settings: Mapping[str, Any]) -> Iterable[str]:
+    """Return the biases of queries, keys and values, by the setting of attention."""
+    return ("b_Q", "b_K", "b_V") if settings.get("attention_bias") else ()
+
+
+def every_window(name: str, settings: Settings) -> Fields:
+    """Return the window that every layer has (Mistral)."""
+    window = settings.get("sliding_window")
+    return {"windows": (window,) * settings.size("num_hidden_layers")} if window else {}
+
+
+def windows_by_layer(name: str, settings: Settings) -> Fields:
+    """Return the windows of the layers whose type is `sliding_attention` (Qwen)."""
+    window = settings.get("sliding_window")
+    types = settings.get("layer_types")
+    if types is None:
+        used, first = settings.get("use_sliding_window", False), settings.get("max_window_layers")
+        sliding = [
+            bool(used and first is not None and layer >= first) for layer in layers_of(settings)
+        ]
+    else:
+        sliding = [each == "sliding_attention" for each in types]
+    return {"windows": tuple(window if each else 0 for each in sliding)} if window else {}
+
+
+def renamed(settings: Settings, names: Mapping[str, str], **more: Any) -> Settings:
+    """Return settings under the names of Llama."""
+    said = {names.get(key, key): value for key, value in settings.items()}
+    return Settings(settings.name, {**said, **more})
+
+
+def layers_of(settings: Settings) -> range:
+    """Return the numbers of the layers."""
+    return range(settings.size("num_hidden_layers"))
+
+
+def decoder(
+    *read: Iterable[str], only: Mapping[str, tuple[Any, ...]] = WHOLE, **said: Any
+) -> Decoder:
+    """Return a declaration; `read` are the settings that it reads besides sizes and rotary ones."""
+    eps = said.get("eps", "rms_norm_eps")
+    names = {*SIZES, *ROPE, eps, said.get("act", "hidden_act")}
+    return Decoder(read=frozenset(names.union(*read)), only=only, **said)
