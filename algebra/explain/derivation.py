@@ -283,26 +283,51 @@ def one_step(before: Any, after: Any, given: tuple[tuple[Any, Any], ...] = ()) -
     known = list(hypotheses(given).values())
     for path in reversed(paths):
         old, new = at(before, path), at(after, path)
-        kinds: Any = type(old), type(new)
-        rules = [*known, *[RULES[name] for name in _rules_of(*kinds)]]
+        rules = [*known, *_rules_between(old, new)]
         for rule, (reverse, left, right) in product(rules, ((False, old, new), (True, new, old))):
             if type(left) in rule.kinds and rule.relates(left, right):
                 return Step(rule.name, path, reverse, before, after, given)
     return None
 
 
+def _rules_between(old: Any, new: Any) -> tuple[Rule, ...]:
+    """Return the rules that may relate two nodes, the coarse ones excepted.
+
+    Those whose results are compared as they stand are among them only if one node is a result for
+    the other.
+    """
+    compared, others = _rules_of(type(old), type(new))
+    if hash(new) in _results(old) or hash(old) in _results(new):
+        return compared
+    return others
+
+
 @cache
-def _rules_of(*kinds: type) -> tuple[str, ...]:
-    """Return the names of the rules for these classes of nodes, the coarse ones excepted."""
-    fine = {name: rule for name, rule in RULES.items() if not rule.coarse}
-    return tuple(name for name, rule in fine.items() if {*kinds} & {*rule.kinds})
+def _rules_of(*kinds: type) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+    """Return the rules for these classes of nodes: all, and those that `_results` leaves out."""
+    fine = [rule for rule in RULES.values() if not rule.coarse and {*kinds} & {*rule.kinds}]
+    return tuple(fine), tuple(rule for rule in fine if not _compared(rule))
+
+
+def _compared(rule: Rule) -> bool:
+    """Return whether a rule relates a node to its results and to nothing else."""
+    return rule.relate is None and not rule.binds
+
+
+@lru_cache(maxsize=16_384)
+def _results(e: Any) -> frozenset[int]:
+    """Return the hashes of all results of such rules for a node."""
+    rules, _ = _rules_of(type(e))
+    return frozenset(hash(new) for rule in rules if _compared(rule) for new in rule.results(e))
 
 
 def _only_difference(a: Any, b: Any) -> int | None:
     """Return the position of the only argument in which two nodes of one class differ, or None."""
     if type(a) is not type(b) or len(a.args) != len(b.args):
         return None
-    differing = [k for k, (x, y) in enumerate(zip(a.args, b.args, strict=True)) if x != y]
+    pairs = enumerate(zip(a.args, b.args, strict=True))
+    # hashes, which SymPy keeps, tell most trees apart
+    differing = [k for k, (x, y) in pairs if hash(x) != hash(y) or x != y]
     one = len(differing) == 1 and differing[0] in dict(children(a))
     return differing[0] if one else None
 

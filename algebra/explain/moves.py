@@ -392,13 +392,12 @@ def arithmetic(part: Any, search: Scope) -> list[Change] | None:
 @lru_cache(maxsize=4096)
 def canonical_number(number: Any) -> Any:
     """Return a scalar as a sum of monomials, or a quotient of two; None if it is not supported."""
-    names = {key(s): s for s in number.free_symbols if isinstance(s, Symbol)}
+    (plain,) = without_traces(number)  # in which the symbols are found quickly
+    names = {key(s): s for s in plain.free_symbols}
+    positive = {name for name, s in names.items() if s.is_positive}
     names.update({f"tr({k})": t for k, t in enumerate(dict.fromkeys(traces(number)))})
-    (plain,) = without_traces(number)
     try:
-        value = coefficients.from_sympy(
-            plain, {key(s) for s in number.free_symbols if s.is_positive}
-        )
+        value = coefficients.from_sympy(plain, positive)
     except OtimesError:
         return None
     simple = coefficients.to_sympy(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import sympy
@@ -43,15 +44,40 @@ MAX_SHORTCUTS = 60  # longer chains are not searched for shortcuts
 Edges = dict[Any, list[Step]]
 
 
+@dataclass(slots=True, eq=False)
+class Part:
+    """An expression within those that are rewritten, with what has been found out about it.
+
+    `idle` are the moves that do not apply to it. `children` are its parts with their positions,
+    none where it is `opaque` and arguments of functions are not rewritten. `sizes` and `heights`
+    count the parts that are reached with and without these arguments. `settled` are the lists of
+    moves none of which applies anywhere in it, each with whether it stands inside a number.
+    """
+
+    expression: Any
+    kind: type
+    number: bool
+    opaque: bool
+    children: tuple[tuple[int, Part], ...]
+    sizes: tuple[int, int]
+    heights: tuple[int, int]
+    idle: set[str] = field(default_factory=set)
+    settled: set[tuple[_Moves, bool, bool]] = field(default_factory=set)
+
+
+Found = dict[type, list[tuple[Path, Part]]]
+
+
 @dataclass(slots=True)
 class Places:
     """The parts of an expression by class: all, and those that are no numbers inside numbers.
 
-    Each has its path and the moves that do not apply to it.
+    Each has its path. Parts to which no move of the strategy applies are left out, though they
+    are in the `count`.
     """
 
-    parts: dict[type, list[tuple[Path, Any, set[str]]]]
-    whole: dict[type, list[tuple[Path, Any, set[str]]]]
+    parts: Found
+    whole: Found
     count: int
 
 
@@ -60,7 +86,7 @@ class Rewriter:
     """Rewrites expressions by moves, and remembers moves that do not apply."""
 
     scope: Scope
-    idle: dict[Any, set[str]] = field(default_factory=dict)  # moves that do not apply, by part
+    known: dict[Any, Part] = field(default_factory=dict)
     refused: set[frozenset[Any]] = field(default_factory=set)  # {before, after} of rejected steps
 
     def refuse(self, steps: Sequence[Step]) -> None:
@@ -105,7 +131,7 @@ class Rewriter:
         for _ in range(MAX_STEPS):
             # a rule is applied everywhere before the next one
             again = [last] if last is not None and last in RULES else []
-            places = self._places(e, inside)
+            places = self._places(e, inside, strategy.moves)
             if places is None:
                 return e
             found = self._next(e, places, again) or self._next(e, places, strategy.moves)
@@ -128,31 +154,104 @@ class Rewriter:
             kinds, move = MOVES[name]
             among = parts if kinds else whole
             for kind in kinds or whole:
-                for path, part, idle in among.get(kind, ()):
-                    if name in idle or (
+                for path, part in among.get(kind, ()):
+                    if name in part.idle or (
                         name == NUMBER and path and type(at(e, path[:-1])) is sympy.Trace
                     ):
                         continue
                     spend(MOVE)
-                    changes = move(part, self.scope)
+                    changes = move(part.expression, self.scope)
                     if changes:
                         return name, [c._replace(path=path + c.path) for c in changes]
-                    idle.add(name)
+                    part.idle.add(name)
         return None
 
-    def _places(self, e: Any, inside: bool) -> Places | None:
+    def _places(self, e: Any, inside: bool, moves: tuple[str, ...]) -> Places | None:
         """Return the parts of an expression, or None if it is too large to be rewritten."""
-        found = Places({}, {}, 0)
-        for path, part, nested in _parts(e, inside):
-            if found.count > MAX_PARTS or len(path) > MAX_DEPTH:
-                spend(3 * found.count)
-                return None
-            found.count += 1
-            place = path, part, self.idle.setdefault(part, set())
-            found.parts.setdefault(type(part), []).append(place)
-            if not nested:
-                found.whole.setdefault(type(part), []).append(place)
+        root = self._part(e)
+        if root.sizes[inside] > MAX_PARTS + 1 or root.heights[inside] > MAX_DEPTH:
+            spend(3 * min(root.sizes[inside], MAX_PARTS + 1))
+            return None
+        found = Places({}, {}, root.sizes[inside])
+        _collect(root, (), False, inside, _looked_for(moves), found)
         return found
+
+    def _part(self, e: Any) -> Part:
+        """Return what is known about an expression, and about its parts."""
+        known = self.known.get(e)
+        if known is None:
+            known = self.known[e] = _made(e, [(k, self._part(x)) for k, x in _children(e)])
+        return known
+
+
+def _made(e: Any, children: Sequence[tuple[int, Part]]) -> Part:
+    kind = type(e)
+    opaque = kind in ROWWISE
+    sizes = [1 + sum(part.sizes[inside] for _, part in children) for inside in (0, 1)]
+    heights = [1 + max((part.heights[inside] for _, part in children), default=-1)
+               for inside in (0, 1)]  # fmt: skip
+    if opaque:
+        sizes[0], heights[0] = 1, 0
+    number = kind in (sympy.Add, sympy.Mul, sympy.Pow)
+    return Part(
+        e, kind, number, opaque, tuple(children), (sizes[0], sizes[1]), (heights[0], heights[1])
+    )
+
+
+def _children(e: Any) -> Iterator[tuple[int, Any]]:
+    """Yield the parts that are rewritten; an entry of a tensor has none."""
+    if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
+        return
+    yield from children(e)
+
+
+class _Moves:
+    """Those of a list of moves that look at a class; inside a number, only those that name it."""
+
+    __slots__ = ("_of", "moves")
+
+    def __init__(self, moves: tuple[str, ...]) -> None:
+        self.moves = moves
+        self._of: dict[tuple[type, bool], frozenset[str]] = {}
+
+    def of(self, kind: type, nested: bool) -> frozenset[str]:
+        found = self._of.get((kind, nested))
+        if found is None:
+            found = self._of[kind, nested] = frozenset(
+                name
+                for name in self.moves
+                if kind in MOVES[name][0] or (not MOVES[name][0] and not nested)
+            )
+        return found
+
+
+_looked_for = cache(_Moves)
+
+
+def _collect(
+    part: Part, path: Path, inside_number: bool, inside: bool, moves: _Moves, found: Places
+) -> bool:
+    """Add a part and the parts in it, parents first; return whether no move applies to them.
+
+    Arguments of functions are skipped unless `inside` is true.
+    """
+    nested = part.number and inside_number
+    mark = moves, nested, inside
+    if mark in part.settled:
+        return True
+    settled = part.idle.issuperset(moves.of(part.kind, nested))
+    if not settled:
+        place = path, part
+        found.parts.setdefault(part.kind, []).append(place)
+        if not nested:
+            found.whole.setdefault(part.kind, []).append(place)
+    if inside or not part.opaque:
+        for position, child in part.children:
+            if not _collect(child, (*path, position), part.number, inside, moves, found):
+                settled = False
+    if settled:
+        part.settled.add(mark)
+    return settled
 
 
 def _add(edges: Edges, change: Change, e: Any) -> Any:
@@ -162,23 +261,6 @@ def _add(edges: Edges, change: Change, e: Any) -> Any:
     edges.setdefault(e, []).append(Step(name, path, reverse, e, after))
     edges.setdefault(after, []).append(Step(name, path, not reverse, after, e))
     return after
-
-
-def _parts(
-    e: Any, inside: bool, path: Path = (), inside_number: bool = False
-) -> Iterator[tuple[Path, Any, bool]]:
-    """Yield (path, part, whether it is a number inside a number), parents first.
-
-    Arguments of functions are skipped unless `inside` is true.
-    """
-    number = type(e) in (sympy.Add, sympy.Mul, sympy.Pow)
-    yield path, e, number and inside_number
-    if type(e) is MatrixElement and isinstance(e.args[0], sympy.MatrixSymbol | FamilyMember):
-        return  # an entry of a tensor has no parts to rewrite
-    if not inside and type(e) in ROWWISE:
-        return
-    for position, argument in children(e):
-        yield from _parts(argument, inside, (*path, position), number)
 
 
 def shortest(

@@ -216,6 +216,7 @@ def on_env(env: Any, files: Files, **_: Any) -> None:
     known |= {path: set(made["anchors"]) for path, made in pages.items()}
     for sentence in links.wrong({path: made["links"] for path, made in pages.items()}, known):
         log.warning(sentence)
+    judge_files.begin()  # one process writes the pages, and the other core is free
 
 
 @event_priority(-150)  # after the theme has been copied and the search index written
