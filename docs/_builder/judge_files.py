@@ -156,10 +156,10 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def undocumented(source: bytes) -> bytes:
-    """Return a module with empty docstrings; those that use them find a text.
+    r"""Return a module with empty docstrings; those that use them find a text.
 
-    >>> undocumented(b'def f():\\n    "Return 1."\\n    return 1')
-    b'def f():\\n    ""\\n    return 1'
+    >>> undocumented(b'def f():\n    "Return 1."\n    return 1')
+    b'def f():\n    ""\n    return 1'
     """
     lines = source.splitlines(keepends=True)
     found = [

@@ -13,6 +13,7 @@ import answers
 import exercises
 import glossary
 import in_browser
+import judge_files
 import lessons
 import links
 import pyodide
@@ -155,6 +156,8 @@ HEAD = {
         "A (X W_V + 𝟏 b) W_O = A*X*W_V*W_O + 𝟏 b W_O",
         r"A X W_V W_O + \mathbf{1} b W_O",
         r"A X (W_O^{\top} W_V')' + 𝟏 b W_O",
+        r"$A X W_V W_O + \mathbf{1} b W_O$",
+        "A X transpose(W_O.T W_V.T) + ones b W_O",
     ],
 )
 def test_ways_to_type_an_answer(said):
@@ -170,6 +173,8 @@ def test_ways_to_type_an_answer(said):
          "kron(A, W.T) vec_rows(X)"),
         ("(X P)(X Q)ᵀ", "X: n d, P: d k, Q: d k", "X @ P @ Q.T @ X.T", "X Q P^TX^T"),
         ("rotation(i)ᵀ rotation(j)", "i: scalar, j: scalar", "R_{j - i}", "R_{i - j}"),
+        ("(I + B ⊗ W)(I + A ⊗ V)", "A: n n, B: n n, V: d d, W: d d",
+         "I_{nd} + A ⊗ V + B ⊗ W + BA ⊗ WV", "I_{nd} + A ⊗ V + B ⊗ W + AB ⊗ WV"),
         ("relu(X) W_V", "X: n d, W_V: d k", "ReLU(X) W_{V}", "ReLU(X W_{V})"),
     ],
 )  # fmt: skip
@@ -181,7 +186,36 @@ def test_other_notations_are_read(left, shapes, right, wrong):
 
 def test_a_name_of_no_matrix_of_the_exercise_is_not_refuted():
     error = asked(**HEAD, answer="A X WV WO + 𝟏 b W_O")["error"]
-    assert error == "there is no WV in this exercise, only A, W_O, W_V, X, b"
+    assert error == "there is no WV in this exercise, only A, W_O, W_V, X, b, 𝟏"
+
+
+def test_a_function_without_brackets_is_asked_for_them():
+    error = asked(do="exercise", left="softmax(S + c 𝟏ᵀ)", shapes="S: n m, c: n 1",
+                  answer="softmax S")["error"]  # fmt: skip
+    assert error == "write what softmax is applied to in brackets: softmax(…)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "reading"),
+    [
+        (HEAD | {"answer": "A X W_V W_O + 1 b W_O"}, "A (X W_V + 𝟏 b) W_O = A X W_V W_O + 𝟏 b W_O"),
+        ({"left": "(X - H) U", "shapes": "X: n d, H: n d, U: d v", "answer": "XU - HU"},
+         "(X - H) U = X U - H U"),
+        ({"left": "rotation(i)ᵀ rotation(j)", "shapes": "i: scalar, j: scalar",
+          "answer": "R(j - i)"}, "rotation(i)ᵀ rotation(j) = rotation(j - i)"),
+        ({"left": "softmax(S + c 𝟏ᵀ)", "shapes": "S: n m, c: n 1", "answer": "softmax(S)"},
+         "softmax(S + c 𝟏ᵀ) = softmax(S)"),
+    ],
+    ids=["ones", "minus", "difference", "transpose"],
+)  # fmt: skip
+def test_a_reading_is_written_as_a_student_writes_it(answer, reading):
+    assert asked(**answer | {"do": "exercise", "needs": False})["reading"] == reading
+
+
+def test_hypotheses_of_many_parts_are_not_proposed():
+    found = asked(do="exercise", left="(B ⊗ W)(A ⊗ V)", answer="A B ⊗ W V",
+                  shapes="A: n n, B: n n, V: d d, W: d d")  # fmt: skip
+    assert found["needs"] == ["B commutes with A", "B times A is the identity"]
 
 
 def test_a_star_is_the_entrywise_product_where_there_is_one():
@@ -193,7 +227,9 @@ def test_a_star_is_the_entrywise_product_where_there_is_one():
         assert found["status"] == status
 
 
-@pytest.mark.parametrize("module", [glossary, lessons, links, search_entries, typed])
+@pytest.mark.parametrize(
+    "module", [answers, glossary, judge_files, lessons, links, search_entries, typed]
+)
 def test_examples_in_docstrings(module):
     results = doctest.testmod(module)
     assert results.attempted

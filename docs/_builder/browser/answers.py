@@ -18,11 +18,22 @@ from otimes.algebra.notation.text import read_claim, shown
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs import replay
 
-TWICE = re.compile(r"\(\(([^()]*)\)\)")
-ONE = re.compile(r"(?<=[\w)\]]) 1_1×1(?![\w×])")
+SHOWN = (
+    (re.compile(r"(?<=[\w)\]]) 1_1×1(?![\w×])"), ""),  # as in rotation(i 1)
+    (re.compile(r"\(\(([^()]*)\)\)"), r"(\1)"),
+    (re.compile(r"(?<!\w)1_[\w·]+×1(?![0-9A-Za-z_])"), "𝟏"),  # a column of ones, whose length fits
+    (re.compile(r"(?<!\w)1_1×(\w+)"), "𝟏ᵀ"),
+    (re.compile(r"(?<= - )\(([\w ᵀ⁻¹]+)\)"), r"\1"),
+    (re.compile(r"\(-(\w+) \+ (\w+)\)"), r"(\2 - \1)"),
+    (re.compile(r"(?<=I_\()(\w+)\*(\w+)(?=\))"), r"\1·\2"),
+)
+"""What printed formulas have, and how a page shows it: as a student writes it."""
+
+ARGUMENTS = re.compile(r"\b(diag|gelu|log|relu|rotation|silu|softmax|sqrt|tr)\b(?!\s*\()")
+"""A function without brackets."""
 
 MOST_NEEDS = 2
-"""The number of missing hypotheses that are proposed for a claim that is false."""
+"""The number of missing hypotheses that are proposed for a false claim, and that of their parts."""
 
 
 def answer(request: str) -> str:
@@ -60,7 +71,7 @@ def decided(asked: dict[str, Any]) -> dict[str, Any]:
         "reason": verdict.reason,
         "steps": _steps(verdict),
         "counterexample": _counterexample(verdict, (claim.lhs, claim.rhs)),
-        "needs": [str(need) for need in verdict.would_need[:MOST_NEEDS]] if needs else [],
+        "needs": _needs(verdict) if needs else [],
     }
     if verdict.certificate is not None:
         found["replayed"] = replayed({"certificate": json.dumps(verdict.certificate)})
@@ -80,12 +91,22 @@ def exercise(asked: dict[str, Any]) -> dict[str, Any]:
         if re.search(pattern, re.sub(r"\s", "", said)):
             return {"error": why}
     if other := typed.unknown(said, names):
-        known = ", ".join(sorted(names - typed.names_of(re.sub(r"\w+\s*:", "", shapes))))
-        return {"error": f"there is no {other} in this exercise, only {known}"}
+        known = sorted(names - typed.names_of(re.sub(r"\w+\s*:", "", shapes)))
+        ones = ["𝟏"] if "𝟏" in left else []
+        return {"error": f"there is no {other} in this exercise, only {', '.join(known + ones)}"}
+    if function := ARGUMENTS.search(said):
+        name = function.group(1)
+        return {"error": f"write what {name} is applied to in brackets: {name}(…)"}
     return decided({**asked, "equation": f"{left} = {said}"})
 
 
 ANSWERS = {"replay": replayed, "decide": decided, "exercise": exercise}
+
+
+def _needs(verdict: Verdict) -> list[str]:
+    """Return the hypotheses under which a claim is true, those of few words first."""
+    said = sorted((str(need) for need in verdict.would_need), key=lambda need: need.count(" and "))
+    return [need for need in said if need.count(" and ") < MOST_NEEDS][:MOST_NEEDS]
 
 
 def _steps(verdict: Verdict) -> dict[str, Any] | None:
@@ -143,8 +164,14 @@ def _matrices(name: str, value: Any) -> Iterator[dict[str, Any]]:
 
 
 def _plain(text: str) -> str:
-    """Return a formula without factors of ones of one row and one column, as in `rotation(i 1)`."""
-    return TWICE.sub(r"(\1)", ONE.sub("", text))
+    """Return a printed formula as a student writes it.
+
+    >>> _plain("A (X W_V + 1_n×1 b) - (X W_O)")
+    'A (X W_V + 𝟏 b) - X W_O'
+    """
+    for found, shown_as in SHOWN:
+        text = found.sub(shown_as, text)
+    return text
 
 
 def _texts(rows: list[list[Any]]) -> list[list[str]]:

@@ -44,6 +44,8 @@ SIGNS = (
     (r"_\{(\w+)\}", r"_\1"),
     (r"\bR[Ee]LU\b|\bRelu\b", "relu"),
     (r"\bSoftmax\b", "softmax"),
+    (r"\bones\b", "𝟏"),
+    (r"\$", " "),
     (r"@", " "),
     (r"(?<=[\w)\]])'", "ᵀ"),
 )
@@ -77,7 +79,8 @@ def read(said: str, left: str, names: Collection[str]) -> str:
     before, equals, after = said.partition("=")
     if equals and _bare(before) in ("", _bare(left)):
         said = after
-    said = _kronecker(said)
+    said = _transposed(_kronecker(said))
+    said = re.sub(r"\bId?_\{?([a-z]{2,})\}?", lambda m: _identity(m, names), said)
     if "I" in names_of(left):
         said = re.sub(r"(?:(?<=[-+])|^)\s*1\s*(?=$|[-+])", " I ", said)
     if "𝟏" in left:
@@ -106,6 +109,27 @@ def _kronecker(said: str) -> str:
         left, right = said[found.end() : comma].strip(), said[comma + 1 : end - 1].strip()
         said = f"{said[: found.start()]}(({left}) ⊗ ({right})){said[end:]}"
     return said
+
+
+TRANSPOSE = re.compile(r"\b(?:(?:np|numpy)\.)?transpose(?=(\((?:[^()]|\([^()]*\))*\)))")
+
+
+def _transposed(said: str) -> str:
+    """Return an answer with `ᵀ` for calls of `transpose`.
+
+    >>> _transposed("X transpose(O V)")
+    'X (O V)ᵀ'
+    """
+    while found := TRANSPOSE.search(said):
+        end = found.end() + len(found.group(1))
+        said = f"{said[: found.start()]}{found.group(1)}ᵀ{said[end:]}"
+    return said
+
+
+def _identity(match: re.Match[str], names: Collection[str]) -> str:
+    """Return an identity matrix without its size, where that is a product of sizes: `I_nd`."""
+    size = match.group(1)
+    return "I" if size not in names and {*size} <= {*names} else match.group()
 
 
 def _bare(text: str) -> str:
