@@ -296,7 +296,8 @@ def _rules_between(old: Any, new: Any) -> tuple[Rule, ...]:
     Those whose results are compared as they stand are among them only if one node is a result for
     the other.
     """
-    compared, others = _rules_of(type(old), type(new))
+    kinds: Any = type(old), type(new)
+    compared, others = _rules_of(*kinds)
     if hash(new) in _results(old) or hash(old) in _results(new):
         return compared
     return others
@@ -317,7 +318,8 @@ def _compared(rule: Rule) -> bool:
 @lru_cache(maxsize=16_384)
 def _results(e: Any) -> frozenset[int]:
     """Return the hashes of all results of such rules for a node."""
-    rules, _ = _rules_of(type(e))
+    kind: Any = type(e)
+    rules, _ = _rules_of(kind)
     return frozenset(hash(new) for rule in rules if _compared(rule) for new in rule.results(e))
 
 

@@ -75,7 +75,9 @@ def _shown(line: Kept) -> str:
         links += f" and {count(more, 'more rule')}"
     elif telling and len(telling) < len(line["rules"]):
         links += ", and rearranging"
-    idea = f"{line['idea']}, " if line.get("idea") else ""
+    said = {rule_link(rule) for rule in named if rule not in RULES}  # hypotheses
+    ideas = [each for each in line.get("idea", "").split(", ") if each not in said]
+    idea = f"{', '.join(ideas)}, " if any(ideas) else ""
     return f"{idea}by {links}\n{{ .rule }}\n\n$$\n= {_in_lines(line['tex'])}\n$$"
 
 

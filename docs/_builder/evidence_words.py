@@ -23,8 +23,8 @@ SAID = {
     "fails": (
         "shown to be false",
         (
-            "this equation is listed because it is not true: exact numbers"
-            " for which the two sides differ are below, and finding them is what passes"
+            "this equation is listed because it is easily taken for true;"
+            " exact numbers for which the two sides differ are below"
         ),
     ),
     "measured": (
@@ -48,6 +48,10 @@ SAID = {
 }
 """What the state of a proof is called on the page, and what that means."""
 
+FIGURES = (
+    "the figures below were measured on the networks that the text names, and meet the criterion"
+)
+
 PROPERTY = "derived for every size from the rules of matrices, and tried on exact numbers"
 
 
@@ -70,7 +74,7 @@ def text(report: TheoremReport) -> str:
     parts = ["\n".join(f"- {each}" for each in _checks(report))]
     parts.append(_details(report))
     parts.append(controls.plots(report.criteria))
-    if any(model.applies for model in report.models):
+    if report.models:
         parts.append(_models(report))
     if report.mutants is not None and (report.mutants.still_true or report.mutants.escaped):
         parts.append(_mutant_lists(report.mutants))
@@ -83,6 +87,8 @@ def _checks(report: TheoremReport) -> Iterator[str]:
     word, meaning = SAID[proof.status]
     if report.kind == "property" and proof.status == "proved":
         meaning = PROPERTY
+    if report.kind == "observation" and proof.status == "measured":
+        meaning = FIGURES
     yield f"{mark(word.capitalize(), proof.status not in FALLEN_SHORT)}: {meaning}."
     if proof.status == "error":  # nothing else could be tried
         return

@@ -6,12 +6,14 @@ reader may not know by sight, such as a one-hot vector, the causal mask or a pro
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sympy
 
 from otimes.algebra.language.latex import latex
+from otimes.proofs.claims import Statement
 from otimes.proofs.theorem import Theorem
 
 # What is printed as itself, by its class: the first one of a claim stands for all.
@@ -79,7 +81,7 @@ def text(theorem: Theorem) -> str:
     - $\otimes$: the Kronecker product, `numpy.kron`
     """
     found: dict[str, Any] = {}
-    for node in _nodes(theorem.claim().expressions):
+    for node in _nodes(stated(theorem)):
         name = type(node).__name__
         if name not in found and not (name == "Identity" and node.shape[0] == 1):
             found[name] = node
@@ -88,6 +90,19 @@ def text(theorem: Theorem) -> str:
     activation = [_ACTIVATION] if _has_any_activation(found.get("Activation")) else []
     listed = [f"- {each}" for each in (*constants, *signs, *activation)]
     return "\n".join(["Notation:", "", *listed]) if listed else ""
+
+
+def stated(theorem: Theorem) -> tuple[Any, ...]:
+    """Return the expressions that the page of a theorem shows or speaks of.
+
+    What only ties the claim to recorded activations is left out.
+    """
+    claim = theorem.claim()
+    places = tuple(claim.places.values()) if isinstance(claim, Statement) else ()
+    shown = claim.expressions[: len(claim.expressions) - len(places)]
+    words = set(re.findall(r"\w+", theorem.prose))
+    symbols = {s for each in places for s in each.free_symbols if str(s) in words}
+    return (*shown, *sorted(symbols, key=str))
 
 
 _ACTIVATION = "$g$: the activation function of the MLP, applied to each entry"

@@ -11,12 +11,15 @@ from otimes.proofs.theorem import Theorem
 def text(theorem: Theorem) -> str:
     """Return the section: how to get the theorem, its proof and its checks."""
     file = Path(file_of(theorem)).name
-    every = f'ot.load_theorems("{file}")' if theorem.own else "ot.catalogue()"
+    every = f'ot.load_theorems("{file}")'
     named = f"{file}::{theorem.name}" if theorem.own else theorem.name
     lines = [
         "import otimes as ot",
+        *([] if theorem.own else ["from otimes.proofs.catalogue import find"]),
         "",
-        f'theorem = next(each for each in {every} if each.name == "{theorem.name}")',
+        f'theorem = next(each for each in {every} if each.name == "{theorem.name}")'
+        if theorem.own
+        else f'theorem = find("{theorem.name}")',
         "print(theorem)",
     ]
     claim = theorem.claim()

@@ -24,7 +24,7 @@ def text(theorem: Theorem) -> str:
     claim = theorem.claim()
     if not claim.expressions:
         return ""
-    signature = inspect(*claim.expressions)
+    signature = inspect(*notation.stated(theorem))
     binding = _first_whole(getattr(claim, "bind", ()), list(signature.tensors))
     bound = getattr(claim, "on_models", True)
     rows = [
@@ -39,6 +39,7 @@ def text(theorem: Theorem) -> str:
     head = ["symbol", "shape", "on a model"]
     if not any(meaning for *_, meaning in rows):
         head, rows = head[:2], [row[:2] for row in rows]
+    listed = table(head, rows) if rows else ""
     # Sizes are described only in statements about transformers.
     known = {} if theorem.convention == "either" else SIZES
     sizes = [
@@ -47,7 +48,7 @@ def text(theorem: Theorem) -> str:
         if name in known
     ]
     said = "Sizes: " + ", ".join(sizes) + "." if sizes else ""
-    return "\n\n".join(filter(None, [table(head, rows), said, notation.text(theorem)]))
+    return "\n\n".join(filter(None, [listed, said, notation.text(theorem)]))
 
 
 def _first_whole(bindings: Sequence[Binding], names: list[str]) -> Binding:
@@ -63,7 +64,8 @@ def _meaning(name: str, binding: Binding) -> str:
     if source is None:
         return ""
     part = " (a part)" if source.rows is not None or source.cols is not None else ""
-    return f"{'for example, ' if source.example else ''}{ARRAYS[source.name]}{part}"
+    said = f"{ARRAYS[source.name]}{part}"
+    return f"any; tried with: {said}" if source.example else said
 
 
 def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:
@@ -73,5 +75,13 @@ def _symbol(tensor: sympy.MatrixSymbol | Family) -> str:
 def _shape(tensor: Any) -> str:
     """Return the shape of a symbol; for a family, also its index (such as "for each head")."""
     rows, cols = (latex(size) for size in tensor.shape)
-    counts = ",".join(str(number) for number in getattr(tensor, "counts", ()))
-    return rf"${rows} \times {cols}$" + (f", for each {EACH.get(counts, counts)}" if counts else "")
+    return rf"${rows} \times {cols}$" + _for_each(getattr(tensor, "counts", ()))
+
+
+def _for_each(counts: Sequence[Any]) -> str:
+    """Return what the members of a family are counted by."""
+    if not counts:
+        return ""
+    known = EACH.get(",".join(map(str, counts)))
+    number = r" \times ".join(map(latex, counts))
+    return f", for each {known}" if known else f", ${number}$ of them"

@@ -292,8 +292,6 @@ def _listed(names: Sequence[str], by_name: Mapping[str, Entry]) -> str:
 
 
 def source(theorem: Theorem) -> str:
-    """Return the source of the theorem, and the inventory entries that it covers."""
-    name = f"Name: {code(theorem.name)}."
-    covers = f" Inventory: {', '.join(theorem.covers)}." if theorem.covers else ""
+    """Return the source of the theorem, and its name in the catalogue."""
     cited = f"{references.text(theorem.source)}\n\n" if theorem.source else ""
-    return f"## Source\n\n{cited}{name}{covers}\n{{ .small }}"
+    return f"## Source\n\n{cited}Name: {code(theorem.name)}.\n{{ .small }}"
