@@ -25,6 +25,9 @@ from packed import packed
 
 ANSWER = '<div class="judge-answer" role="status" aria-live="polite"></div>'
 
+ACROSS, MOST_LINES = 64, 8
+"""Characters of an equation that fit on a line of its field, and the lines of a field at most."""
+
 INTRODUCTION = (
     "These run in your browser: the first question loads about 20 MB and takes some seconds, later"
     " answers less than one. Nothing is sent anywhere."
@@ -133,6 +136,7 @@ def claim(theorem: Theorem) -> str:
         return ""
     equation, shapes, given = found
     rows = len(given)
+    lines = min(max(2, -(-len(equation) // ACROSS)), MOST_LINES)
     hypotheses = (
         f'<label>where, one equation a line<textarea name="given" spellcheck="false" rows="{rows}">'
         f"{escape(chr(10).join(given))}</textarea></label>"
@@ -142,10 +146,11 @@ def claim(theorem: Theorem) -> str:
     return (
         '<div class="judge" data-kind="claim" data-search-exclude>'
         '<p class="judge-title">Change the claim</p>'
-        '<form><label>the equation<textarea name="equation" spellcheck="false" rows="2">'
+        '<form><label>the equation<textarea name="equation" spellcheck="false"'
+        f' rows="{lines}">'
         f"{escape(equation)}</textarea></label>"
-        '<label>shapes: rows and columns<input name="shapes" spellcheck="false" autocomplete="off"'
-        f' value="{escape(shapes)}"></label>{hypotheses}'
+        '<label>shapes: rows and columns<textarea name="shapes" spellcheck="false" rows="1">'
+        f"{escape(shapes)}</textarea></label>{hypotheses}"
         '<p><button class="ask">Prove or refute</button>'
         '<button type="button" class="reset">Undo my changes</button></p></form>'
         f"{ANSWER}</div>"

@@ -31,6 +31,7 @@ READING = (
     " leave on the right, in order. [How to read it](../normal-form.md#diagrams)."
 )
 ROLE = 'role="img"'
+OPENING, CLOSING = ("(", "["), (")", "]")
 NEGATIVE = re.compile(r'class="sign"[^>]*>−')
 UNFOLDED = re.compile(r"<style>.*?</style>|<title>.*?</title>| xmlns=\"[^\"]*\"", re.DOTALL)
 
@@ -113,10 +114,27 @@ def indexed(found: list[Side]) -> str:
     """Return the section with the entries in index notation, and with NumPy; empty without."""
     parts = []
     for side in found:
-        calls = side.form.einsum().replace(" + ", "\n+ ")
+        calls = "\n+ ".join(addends(side.form.einsum()))
         parts.append(f"{side.name}, by the [normal form](../normal-form.md):")
         parts += [*_formula(side.form.latex()), f"```text\n{calls}\n```"]
     return "\n\n".join(["## Index form and einsum", *parts]) if parts else ""
+
+
+def addends(code: str) -> list[str]:
+    """Return the terms of a sum in Python; a sum in the brackets of a term stays whole.
+
+    >>> addends("einsum('a->', exp(x + y)) + 2*einsum('a->', z)")
+    ["einsum('a->', exp(x + y))", "2*einsum('a->', z)"]
+    """
+    terms = [""]
+    depth = 0
+    for piece in re.split(r"( \+ |[()\[\]])", code):
+        if piece == " + " and depth == 0:
+            terms.append("")
+            continue
+        depth += (piece in OPENING) - (piece in CLOSING)
+        terms[-1] += piece
+    return terms
 
 
 def _formula(tex: str) -> list[str]:

@@ -198,7 +198,7 @@
     const decide = () => run(block, {
       do: "decide",
       equation: field(block, "equation").replace(/\s+/g, " "),
-      shapes: field(block, "shapes"),
+      shapes: field(block, "shapes").replace(/\s+/g, " "),
       given: field(block, "given"),
     }, shownVerdict);
     block.querySelector("form").onsubmit = (event) => { event.preventDefault(); decide(); };
@@ -208,9 +208,9 @@
     };
   }
 
-  /* An equation is one line, though its field may show several: Enter asks. */
+  /* An equation and the shapes are one line, though their fields may show several: Enter asks. */
   function entering(block) {
-    block.querySelectorAll("form textarea[name=equation]").forEach((field) => {
+    block.querySelectorAll("form textarea:not([name=given])").forEach((field) => {
       field.onkeydown = (event) => {
         if (event.key !== "Enter") return;
         event.preventDefault();
