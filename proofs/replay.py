@@ -174,6 +174,9 @@ def ordered(polynomial: Polynomial) -> Size:
     return tuple(sorted(polynomial.items()))
 
 
+WHOLE = ordered(UNITY)
+
+
 def natural(size: Iterable[tuple[Monomial, Fraction]]) -> bool:
     """Return whether a polynomial in sizes is certainly 1 or more: no factor is negative."""
     return min((factor for _, factor in size), default=0) > 0
@@ -237,6 +240,12 @@ def both(a: Term, b: Term) -> Term:
     """Return the product of two terms."""
     factor = multiply(a.factor, b.factor)
     return Term(factor, a.boxes + b.boxes, a.equal + b.equal, a.inner + b.inner)
+
+
+def contents(column: Index, parts: Sequence[Terms]) -> list[Any]:
+    """Return the labels of sums of terms, but for those of the first that no wire is in."""
+    varying = [t for t in parts[0] if not t.wires().isdisjoint(column[1:])]
+    return [sorted(sorted(label for label, _ in t.boxes) for t in p) for p in (varying, *parts[1:])]
 
 
 def seen(box: Box, number_of: dict[int, int]) -> tuple[int, ...]:
@@ -411,6 +420,11 @@ def scalar(at: Callable[[], Terms]) -> Matrix:
     return Matrix(NONE, NONE, lambda i, j: at(), matrix=False)
 
 
+def ones(i: Index, j: Index) -> Terms:
+    """Return an entry of a matrix of ones."""
+    return [UNIT]
+
+
 def turned(x: Matrix) -> Matrix:
     """Return the transpose of a matrix."""
     return Matrix(x.cols, x.rows, lambda i, j: x.at(j, i))
@@ -519,6 +533,7 @@ class Reader:
         self.fixed: dict[tuple[int, Size], int] = {}  # the wires that are held at one value
         self.value_of: dict[int, int] = {}
         self.labels: dict[Any, int] = {}
+        self.ratios: dict[tuple[Size, Size], int] = {}
         self.tries = [MAX_TRIES]
         flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(declared["scalars"])}
         sizes = {f"n{k}" for k in range(len(declared["sizes"]))}
@@ -882,6 +897,12 @@ class Reader:
             case ["HadamardProduct", *args]:
                 odd = [arg for arg in args if args.count(arg) % 2]
                 return every(args) & {"nonzero"} | every(odd) & {"nonnegative"}
+            case ["MatAdd", ["OneMatrix", *_], ["MatMul", -1, [*gate]]] | [
+                "MatAdd",
+                ["MatMul", -1, [*gate]],
+                ["OneMatrix", *_],
+            ] if gate[:2] == ["Activation", "sigmoid"]:
+                return {*SIGNS["positive"]}
             case ["MatAdd" | "Add", *args]:
                 parts = [self.signs(arg, scope) for arg in args]
                 sure = all("nonnegative" in part for part in parts)
@@ -987,6 +1008,16 @@ class Reader:
         label = self.label((what, *[index[0] for index in indices]))
         return Term(ONE, ((label, tuple([wire for index in indices for wire in index[1:]])),))
 
+    def ratio(self, factor: Ratio) -> int:
+        """Return a number that equal ratios share, also those that are not in lowest terms."""
+        over, under = factor
+        found = self.ratios.get(key := (ordered(over), ordered(under)))
+        if found is None:  # two polynomials are equal only if their keys are
+            known = [(*one, k) for one, k in self.ratios.items() if {one[1], key[1]} != {WHOLE}]
+            same = (k for a, b, k in known if times(dict(a), under) == times(over, dict(b)))
+            found = self.ratios[key] = next(same, len(self.ratios))
+        return found
+
     def opaque(self, kind: Any, arguments: list[Any], at: Any, extra: Index = ()) -> Term:
         """Return the box of a function of sums at indices; equal arguments give the same box.
 
@@ -1005,7 +1036,7 @@ class Reader:
             for t in self.collected(terms):
                 new = dict(zip((-1, *t.inner), count(local - 1, -1)))
                 local -= len(new)
-                boxes.append((self.label(("term", n, *map(ordered, t.factor))), (new[-1],)))
+                boxes.append((self.label(("term", n, self.ratio(t.factor))), (new[-1],)))
                 boxes += [(self.label(("inner", self.sizes[w])), (new[w],)) for w in t.inner]
                 pairs = [(self.label("equal"), pair) for pair in t.equal]
                 for label, wires in [*self.counted(t.boxes), *pairs]:
@@ -1056,8 +1087,8 @@ class Reader:
             case ["Shift" | "Positions" | "OneHotLast" as kind, n]:
                 return self.positional(kind, self.size(n))
             case ["OneMatrix" | "ZeroMatrix" as kind, n, m]:
-                entry = [UNIT] if kind == "OneMatrix" else []
-                return Matrix(self.legs(self.size(n)), self.legs(self.size(m)), lambda i, j: entry)
+                at = ones if kind == "OneMatrix" else lambda i, j: []
+                return Matrix(self.legs(self.size(n)), self.legs(self.size(m)), at)
             case ["OneHot", k, n]:
                 legs = self.legs(self.size(n))
                 a = self.index(k, legs, scope)
@@ -1242,11 +1273,11 @@ class Reader:
     def kron(self, x: Matrix, y: Matrix) -> Matrix:
         """Return a Kronecker product; the index into x varies slowest.
 
-        The product of two identities is an identity, whose index is split or not.
+        That of two identities is an identity, and that of ones is ones: an index is split or not.
         """
-        if x.at == y.at == self.delta:
-            legs = self.legs(sized(beside(x.rows, y.rows)))
-            return Matrix(legs, legs, self.delta)
+        if x.at == y.at and x.at in (self.delta, ones):
+            rows, cols = beside(x.rows, y.rows), beside(x.cols, y.cols)
+            return Matrix(self.legs(sized(rows)), self.legs(sized(cols)), x.at)
 
         def at(i: Index, j: Index) -> Terms:
             (a, c), (b, d) = parted(x.rows, y.rows, i), parted(x.cols, y.cols, j)
@@ -1529,13 +1560,17 @@ class Reader:
         return [*here, *[t.by(MINUS) for t in same], *self.times(same, rest)]
 
     def activation(self, name: str, x: Matrix) -> Matrix:
-        """Return an elementwise function; of a homogeneous one a positive factor is taken out."""
+        """Return an elementwise function; of a homogeneous one a positive factor is taken out.
+
+        One that may be zero is taken out of relu, which vanishes with it.
+        """
 
         def at(i: Index, j: Index) -> Terms:
             terms, factor = self.collected(x.at(i, j)), ONE
             if name in AXIOMS["degrees"]:
-                content = self.content(terms)
-                factor = power(content, Fraction(AXIOMS["degrees"][name]))
+                degree = Fraction(AXIOMS["degrees"][name])
+                content = self.content(terms, self.nonnegative if degree == 1 else self.positive)
+                factor = power(content, degree)
                 terms = [t.by(power(content, Fraction(-1))) for t in terms]
             if all(t[1:] == UNIT[1:] for t in terms):
                 at_number = reduce(add, [t.factor for t in terms], number(0))
@@ -1546,13 +1581,13 @@ class Reader:
 
         return x._replace(at=at)
 
-    def content(self, terms: Terms) -> Ratio:
-        """Return the largest factor of a sum that is known to be positive."""
+    def content(self, terms: Terms, known: set[str]) -> Ratio:
+        """Return the largest factor of a sum of positive numbers and `known` symbols."""
         parts = [leg for t in terms for leg in t.factor[0].items()]
         if not parts or any(t.factor[1] != UNITY for t in terms):
             return ONE
         above, below = [f.numerator for _, f in parts], [f.denominator for _, f in parts]
-        shared = sorted({name for m, _ in parts for name, _ in m} & self.positive)
+        shared = sorted({name for m, _ in parts for name, _ in m} & known)
         lowest = [(name, min(dict(m).get(name, Fraction(0)) for m, _ in parts)) for name in shared]
         return {merged(lowest): Fraction(gcd(*above), lcm(*below))}, UNITY
 
@@ -1563,6 +1598,7 @@ class Reader:
         def at(i: Index, j: Index) -> Terms:
             read = [(c, [self.collected(v.at(i, c)) for v in values]) for c in self.every(x.cols)]
             ways = [(c, found) for c, found in read if not masked or found[1]]
+            ways.sort(key=lambda way: contents(*way))  # the order of columns changes nothing
             number = {c[0]: k for k, (c, _) in enumerate(ways)}
             if j[0] not in number:
                 return []

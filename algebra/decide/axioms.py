@@ -34,7 +34,7 @@ from otimes.algebra.language.nonlinear import (
     RowSoftmax,
     definition,
 )
-from otimes.algebra.language.positions import KINDS
+from otimes.algebra.language.positions import KINDS, OneHotLast
 from otimes.algebra.language.sizes import same_size
 
 Equation = tuple[Any, Any]
@@ -239,6 +239,14 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 0, {"S": e.args[0]}
 
 
+@_subjects("causal_softmax_last", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for e, last in permutations(pair):
+        causal = isinstance(e, RowSoftmax) and isinstance(e.mask, CausalMask)
+        if causal and isinstance(last, OneHotLast) and same_size(last.args[0], e.shape[0]):
+            yield 0, {"S": e.args[0]}
+
+
 @_subjects("softmax_alone")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if isinstance(e, RowSoftmax) and isinstance(e.mask, sympy.Identity):
@@ -247,9 +255,46 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 @_subjects("exp_sum")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    if _is(e, "exp") and isinstance(e.argument, sympy.MatAdd):
-        first, *rest = e.argument.args
-        yield 0, {"X": first, "Y": rest[0] if len(rest) == 1 else matadd(*rest)}
+    if _is(e, "exp") and (parts := _summands(e.argument)):
+        yield 0, dict(zip("XY", parts, strict=True))
+
+
+@_subjects("root_exp")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for form, root in enumerate(("sqrt", RSQRT)):
+        if _is(e, root) and _is(e.argument, "exp"):
+            yield form, {"X": e.argument.argument}
+
+
+@_subjects("tanh_exp", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for e, other in permutations(pair):
+        if _is(e, "tanh") and _is(other, "exp") and _same_shape(e, other):
+            yield 0, {"X": e.argument}
+            yield 1, {"X": e.argument}
+
+
+@_subjects("softplus_reflected")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    inner = e.argument if _is(e, "log") else None
+    if isinstance(inner, sympy.MatAdd) and len(inner.args) == 2:
+        for one, other in permutations(inner.args):
+            if type(one) is sympy.OneMatrix and _is(other, "exp") and not _is_minus(other.argument):
+                yield 0, {"X": other.argument}
+
+
+def _is_minus(e: Any) -> bool:
+    """Return whether an expression is a negative number times another."""
+    return isinstance(e, sympy.MatMul) and e.args[0].is_Rational and e.args[0] < 0
+
+
+@_subjects("softmax_two")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    scores = e.args[0] if isinstance(e, RowSoftmax) and e.mask is None else None
+    if isinstance(scores, sympy.BlockMatrix) and scores.blockshape == (1, 2):
+        pair = dict(zip("xy", scores.blocks, strict=True))
+        if all(part.shape[1] == 1 for part in pair.values()):
+            yield 0, pair
 
 
 @_subjects("sigmoid_tanh")
@@ -389,12 +434,12 @@ def _along_rows(e: Any) -> Any:
 
 @_subjects("angle_sum")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    if isinstance(e, Activation) and e.name in ("cos", "sin") and (parts := _angles(e.argument)):
+    if isinstance(e, Activation) and e.name in ("cos", "sin") and (parts := _summands(e.argument)):
         yield int(e.name == "sin"), dict(zip("XY", parts, strict=True))
 
 
-def _angles(e: Any) -> tuple[Any, Any] | None:
-    """Return the first term of a sum of angles and the rest, also of (a + b) θ and of 2 θ."""
+def _summands(e: Any) -> tuple[Any, Any] | None:
+    """Return the first term of a sum and the rest, also of (a + b) θ, of (θ + φ)/2 and of 2 θ."""
     if isinstance(e, sympy.MatAdd):
         first, *rest = e.args
         return first, rest[0] if len(rest) == 1 else matadd(*rest)
@@ -406,9 +451,13 @@ def _angles(e: Any) -> tuple[Any, Any] | None:
     if isinstance(number, sympy.Add):
         one, *others = number.args
         return _times(one, rest), _times(sympy.Add(*others), rest)
+    if isinstance(rest, sympy.MatAdd):
+        one, *others = [_times(number, term) for term in rest.args]
+        return one, others[0] if len(others) == 1 else matadd(*others)
     factor, other = number.as_coeff_Mul()
-    if factor.is_Integer and factor > 1:
-        return _times(other, rest), _times((factor - 1) * other, rest)
+    if abs(factor.p) > 1:
+        first = sympy.Rational(sympy.sign(factor), factor.q)
+        return _times(first * other, rest), _times((factor - first) * other, rest)
     return None
 
 
@@ -493,11 +542,14 @@ def instances(
     signs = signs or SignsIn(expressions)
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
     stated = set(nodes)
+    quotients = any(_is(e, "reciprocal") for e in nodes)
     found = []
     for node in nodes:  # the list grows: a function after a selection of rows is added
         for instance in _said_of(node, proves, signs):
             if instance.axiom == "rsqrt_square" and node not in stated:
                 continue  # its argument may be zero, unless the claim takes its root
+            if instance.axiom == "softmax_quotient" and not quotients:
+                continue
             found.append(instance)
             if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]

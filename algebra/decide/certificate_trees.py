@@ -211,12 +211,15 @@ class Trees:
         """Return the tree of a Kronecker product; adjacent identities are merged as in the reading.
 
         The checker reads from the left, and takes two identities for one, with a split or without.
+        It does so with ones, but not with ones that are transposed.
         """
-        runs = [(alike, [*run]) for alike, run in groupby(factors, _is_identity_tree)]
+        if not self.fused and sum(factor[0] == "OneMatrix" for factor in factors) > 1:
+            factors = [_kept_apart(factor) for factor in factors]
+        runs = [(kind, [*run]) for kind, run in groupby(factors, _merged)]
         first, *rest = [
             part
-            for alike, run in runs
-            for part in ([["KroneckerProduct", *run]] if alike and len(run) > 1 else run)
+            for kind, run in runs
+            for part in ([["KroneckerProduct", *run]] if kind and len(run) > 1 else run)
         ]
         if self.fused:
             return ["KroneckerProduct", first, *rest] if rest else first
@@ -296,8 +299,16 @@ def _is_identity(e: Any) -> bool:
     return isinstance(e, sympy.Identity) or (isinstance(e, sympy.MatPow) and e.exp == 0)
 
 
-def _is_identity_tree(tree: Tree) -> bool:
-    return bool(tree[0] == "Identity" or (tree[0] == "MatPow" and tree[2] == 0))
+def _merged(tree: Tree) -> str:
+    """Return what the checker takes a factor for, if it merges with others: A⁰ is an identity."""
+    if tree[0] in ("Identity", "OneMatrix"):
+        return str(tree[0])
+    return "Identity" if tree[0] == "MatPow" and tree[2] == 0 else ""
+
+
+def _kept_apart(tree: Tree) -> Tree:
+    """Return a factor as one that does not merge with others if it is a matrix of ones."""
+    return ["Transpose", ["OneMatrix", *tree[:0:-1]]] if tree[0] == "OneMatrix" else tree
 
 
 def _beside(e: Any) -> list[Any]:

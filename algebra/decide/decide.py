@@ -30,6 +30,7 @@ from otimes.algebra.decide.empty_ranges import at_any_index
 from otimes.algebra.decide.entailment import Fact, Relation, consequences, entail, relations_of
 from otimes.algebra.decide.finite_sums import written_out
 from otimes.algebra.decide.free_members import with_free_members
+from otimes.algebra.decide.implied import implied
 from otimes.algebra.decide.inductive_proof import by_induction
 from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
 from otimes.algebra.decide.layers_as_matrices import as_matrices, premises_kept
@@ -43,7 +44,6 @@ from otimes.algebra.decide.positions import (
 )
 from otimes.algebra.decide.shifted import at_last, shifted
 from otimes.algebra.decide.signs import SignsIn
-from otimes.algebra.decide.squares import squares_that_vanish
 from otimes.algebra.decide.trials import (
     refuted_at_depth,
     refuted_or_undecided,
@@ -86,6 +86,7 @@ NUMBERED = 1.0  # units for a proof about any number of layers, of a claim about
 POSITIONS = 3.0  # units for a proof about one position of a recurrence
 RECURRENCE = 6.0  # units for an induction over a number of members
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
+IMPLIED = ("squares_zero", "function_injective")
 PREMISE = 0.5  # units for each premise of an axiom
 PREMISES = 4  # of premises, one of the other
 SHORT = 0.02  # units for one in a claim about recurrences, which has many and few that hold
@@ -311,6 +312,37 @@ def finite_sums(question: Question) -> Decision | None:
     return None if left is None or left else _proved(question, WRITTEN_OUT, "written out", reading)
 
 
+def as_it_is_stated(question: Question) -> Decision | None:
+    """Return a short proof from the hypotheses, before axioms about functions are looked for."""
+    claim, read = question.claim, question.read
+    if read is None or question.axioms[0] or not claim.given or not read.reading.applied:
+        return None
+    relations = _relations(question, read)
+    return _within(ENTAILMENT, partial(_entailed, question, read, relations, True), ROUNDS[0][0])
+
+
+def _relations(question: Question, read: Read) -> list[Relation]:
+    """Return the relations that hold: of hypotheses, axioms and definitions of inverses."""
+    pairs = zip(question.facts, read.equations, strict=True)
+    named = [(fact, x, y) for (fact, _, _), (x, y) in pairs]
+    named += _defined_inverses(question.claim, read.reading)
+    return list(chain.from_iterable(relations_of(*each) for each in named))
+
+
+def _entailed(
+    question: Question, read: Read, relations: Sequence[Relation], simple: bool
+) -> Decision | None:
+    """Return a proof that the difference of the sides is a sum of uses of relations, or None."""
+    claim, (reading, left, rest, _) = question.claim, read
+    sizes = claim.signature.sizes
+    uses = entail(rest, relations, reading.dimensions, sizes, simple, claim.assumptions)
+    if uses is None:
+        return None
+    why = _because([use.relation.fact for use in uses], claim.numbers)
+    proof = Proof("normal forms", reading, uses, left, axioms=question.axioms)
+    return Decision("proved", why, claim, proof=proof, conditional=True)
+
+
 def from_equations(question: Question) -> Decision | None:
     """Decide with the available equations: hypotheses, axioms, definitions of inverses.
 
@@ -318,23 +350,17 @@ def from_equations(question: Question) -> Decision | None:
     """
     if question.read is None:
         return None
-    claim, (reading, left, rest, equations) = question.claim, question.read
+    claim, reading = question.claim, question.read.reading
     if not (question.facts or reading.inverses or reading.applied):
         return None
-    pairs = zip(question.facts, equations, strict=True)
-    named = [(fact, x, y) for (fact, _, _), (x, y) in pairs]
-    named += _defined_inverses(claim, reading)
-    relations: list[Relation] = list(chain.from_iterable(relations_of(*each) for each in named))
+    relations = _relations(question, question.read)
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
     for number, (units, attempts, simple) in enumerate(ROUNDS):
         share = min(units * STEPS, steps_left())
         with limited(min(share, ENTAILMENT * steps_left())):
-            sizes = claim.signature.sizes
-            uses = entail(rest, relations, reading.dimensions, sizes, simple, claim.assumptions)
-        if uses is not None:
-            why = _because([use.relation.fact for use in uses], claim.numbers)
-            proof = Proof("normal forms", reading, uses, left, axioms=question.axioms)
-            return Decision("proved", why, claim, proof=proof, conditional=True)
+            found = _entailed(question, question.read, relations, simple)
+        if found is not None:
+            return found
         with suppress(OtimesError), limited(share):  # numbers at which a side has no exact value
             seed = SEED + number
             refuted = tried(claim, claim.signature, 3, claim.draw, attempts, seed)
@@ -343,12 +369,12 @@ def from_equations(question: Question) -> Decision | None:
         if number:
             continue
         with limited(STEPS):
-            found = _multiples(claim)
-        if found is not None:  # no multiple at all where the sides agree without the hypotheses
-            proof = Proof("written out", multiples=found)
-            why = FIXED_GIVEN if found else FIXED
-            return Decision("proved", why, claim, proof=proof, conditional=bool(found))
-    if (by_more := by_gram_matrix(question) or by_squares(question)) is not None:
+            some = _multiples(claim)
+        if some is not None:  # no multiple at all where the sides agree without the hypotheses
+            proof = Proof("written out", multiples=some)
+            why = FIXED_GIVEN if some else FIXED
+            return Decision("proved", why, claim, proof=proof, conditional=bool(some))
+    if (by_more := by_gram_matrix(question) or by_implied(question)) is not None:
         return by_more
     known = "the hypotheses" if claim.given else "the axioms about its functions"
     satisfying = " that satisfies them" if claim.given else ""
@@ -387,14 +413,14 @@ def signs_in(claim: Claim) -> SignsIn:
     return SignsIn(claim.stated, claim.assumptions, free)
 
 
-def by_squares(question: Question) -> Decision | None:
-    """Prove a claim with X = 0 for each square in a hypothesis that a sum of squares is zero."""
+def by_implied(question: Question) -> Decision | None:
+    """Prove a claim with what hypotheses imply: that squares vanish, and arguments are equal."""
     claim, (known, premises) = question.claim, question.axioms
-    if claim.within or any(said.axiom == "squares_zero" for said in known):
+    if claim.within or any(said.axiom in IMPLIED for said in known):
         return None
     added, proofs = list(known), dict(premises)
     signs = signs_in(claim)
-    for said in [one for pair in claim.given for one in squares_that_vanish(*pair)]:
+    for said in [one for pair in claim.given for one in implied(*pair)]:
         premise = Claim(*said.premises[0], claim.hypotheses)
         premise.within, premise.whole = claim.within | {claim.sides}, claim.stated
         found = _within(GRAM, partial(decided, premise, question.axioms))
@@ -544,6 +570,7 @@ STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one expression", one_expression),
     ("any number of layers", any_number_of_layers),
     ("no more layers than can be multiplied", too_many_layers),
+    ("the hypotheses as they are stated", as_it_is_stated),
     ("the axioms about its functions", with_axioms),
     ("finite sums written out", finite_sums),
     ("induction over a number of members", every_number),

@@ -25,7 +25,7 @@ from otimes.algebra.diagrams.legs import Blocks, Legs, sorts_of
 from otimes.algebra.errors import Undecided
 from otimes.algebra.language.binders import names_in
 from otimes.algebra.language.linear import as_product, kron, matadd, matmul, vec_cols, vec_rows
-from otimes.algebra.language.nonlinear import CausalMask
+from otimes.algebra.language.nonlinear import CausalMask, LayerNorm, RMSNorm, definition
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.sizes import normal_size, same_size
@@ -235,17 +235,23 @@ def _blocks(table: list[list[Any]]) -> Any:
 class _Leaves:
     """The leaves of a claim that can be cut in any way, each with symbols of its own for sizes.
 
-    `sizes` are the values of these symbols; `meant` the part of the claim, and that part as a leaf.
+    `sizes` are the values of these symbols; `meant` the part of the claim, and that part as a leaf;
+    `norms` are the norms of the claim, by their definitions.
     """
 
     def __init__(self, fresh: Iterator[str]) -> None:
         self.fresh = fresh
         self.sizes: dict[sympy.Symbol, Any] = {}
         self.meant: dict[Any, tuple[Any, Any]] = {}
+        self.norms: dict[Any, Any] = {}
 
     def tagged(self, e: Any) -> Any:
         """Return an expression with symbols for the sizes of its leaves."""
         leaf = _as_leaf(e)
+        if leaf is None and isinstance(e, RMSNorm | LayerNorm):
+            made = self.tagged(definition(e))  # which has ones and an identity
+            self.norms[made] = e
+            return made
         if leaf is None:
             return mapped(self.tagged, e)
         lengths = [self.tag(size) for size in map(normal_size, leaf.args)]
@@ -264,6 +270,11 @@ class _Leaves:
 
     def cut(self, e: Any, reading: Interpretation, links: list[Link]) -> Any:
         """Return a tagged expression with its leaves cut as they were read."""
+        if e in self.norms:
+            made = mapped(lambda part: self.cut(part, reading, links), e)
+            definition_of: Link = (self.norms[e], made)
+            links += [definition_of] * (definition_of not in links)
+            return made
         if e not in self.meant:
             return mapped(lambda part: self.cut(part, reading, links), e)
         stated, leaf = self.meant[e]

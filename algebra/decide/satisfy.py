@@ -34,6 +34,7 @@ from otimes.algebra.evaluate.exact import (
     exact_value,
 )
 from otimes.algebra.evaluate.exact_arrays import ExactArray, identity, stack, zeros
+from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
@@ -68,7 +69,9 @@ def satisfying(
     if factors and draw.random() < 0.3:  # where one vanishes, a hypothesis says the least
         zero = (draw.choice(factors), sympy.S.Zero)
         assignment = _with_scalar(zero, assignment, signature, draw)
-    speaks = [(pair, _names(pair)) for pair in given]
+    inside = draw.random() < 0.5  # g(A) = g(B) holds where A = B, perhaps nowhere else exactly
+    solved = [_arguments(*pair) for pair in given] if inside else given
+    speaks = [(pair, _names(pair)) for pair in solved]
     for pair, names in speaks:
         if not names:
             assignment = _with_scalar(pair, assignment, signature, draw)
@@ -96,10 +99,21 @@ def holds(given: Sequence[Pair], assignment: Assignment) -> bool:
 
 
 def _equal(left: sympy.Basic, right: sympy.Basic, assignment: Assignment) -> bool:
+    inner = _arguments(left, right)
     return all(
         exact_value(left, each) == exact_value(right, each)
+        or (inner != (left, right) and exact_value(inner[0], each) == exact_value(inner[1], each))
         for each in _at_every_index((left, right), assignment)
     )
+
+
+def _arguments(left: sympy.Basic, right: sympy.Basic) -> Pair:
+    """Return the arguments of two sides that are one function of these, else the sides."""
+    while isinstance(left, Activation) and isinstance(right, Activation):
+        if left.name != right.name:
+            break
+        left, right = left.argument, right.argument
+    return left, right
 
 
 def _at_every_index(pair: Pair, assignment: Assignment) -> Iterator[Assignment]:

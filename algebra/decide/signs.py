@@ -107,6 +107,8 @@ class SignsIn:
 
     def _sum(self, e: Any) -> Signs:
         parts = list(map(self.of, e.args))
+        if _is_complement(e):
+            return POSITIVE
         if not all(part >= NONNEGATIVE for part in parts):
             return UNKNOWN
         return POSITIVE if POSITIVE in parts else NONNEGATIVE
@@ -124,6 +126,16 @@ class SignsIn:
     def _trace(self, e: Any) -> Signs:
         of = self.of(e.args[0])
         return of if of >= NONNEGATIVE else UNKNOWN
+
+
+def _is_complement(e: Any) -> bool:
+    """Return whether a sum is 1 - sigmoid(x)."""
+    one, *rest = sorted(e.args, key=lambda part: type(part) is not sympy.OneMatrix)
+    if type(one) is not sympy.OneMatrix or len(rest) != 1 or not isinstance(rest[0], sympy.MatMul):
+        return False
+    minus, *other = rest[0].args
+    gate = other[0] if minus == -1 and len(other) == 1 else None
+    return isinstance(gate, Activation) and gate.name == "sigmoid"
 
 
 def _evaluated(e: Any, indices: frozenset[sympy.Symbol]) -> Iterator[Activation]:

@@ -95,11 +95,19 @@ def row_softmax(reading: Interpretation, e: RowSoftmax) -> DiagramSum:
             raise Undecided("a block of rows of a softmax is masked everywhere: it has no weights")
         if len(values) > 1 and all(_are_ones(here[1]) for _, here in seen):
             seen = [(col, here[:1]) for col, here in seen]
+        seen.sort(key=_contents)  # a softmax does not depend on the order of its columns
         by_value = zip(*[here for _, here in seen], strict=True)
         arguments = [[t for part in parts for t in part] for parts in by_value]
         cols = [col for col, _ in seen]
         made += _Cell(reading, e, row, cols, arguments, elementwise=False).result(SOFTMAX)
     return reading.collect(first.rows, first.cols, made)
+
+
+def _contents(block: tuple[Branch, Sequence[Sum]]) -> list[Any]:
+    """Return the labels in a block of scores and its mask, but for what is constant along rows."""
+    _, (scores, *mask) = block
+    varying = [(d, c) for d, c in scores if not _is_constant_along_rows(d)]
+    return [sorted(sorted(box[0] for box in d.boxes) for d, _ in part) for part in (varying, *mask)]
 
 
 def _are_ones(mask: Sum) -> bool:
@@ -235,7 +243,7 @@ class _Cell:
             if not self.arguments[0] and len(self.arguments) == 1:
                 return self._mean()
         elif function in _HOMOGENEOUS:
-            content, self.arguments[0] = _without_content(self.arguments[0], self.reading)
+            content, self.arguments[0] = _without_content(function, self.arguments[0], self.reading)
             if content != 1:
                 symbols = {**self.reading.signature.sizes, **self.reading.signature.scalars}
                 number = coefficients.to_sympy(content)
@@ -363,8 +371,13 @@ def _divided(e: Any, content: sympy.Expr) -> Any:
     return as_product(kept)
 
 
-def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficient, Sum]:
-    """Return the greatest factor c known to be positive, and the argument divided by it."""
+def _without_content(
+    function: str, argument: Sum, reading: Interpretation
+) -> tuple[Coefficient, Sum]:
+    """Return the greatest factor c known to be positive, and the argument divided by it.
+
+    One that may be zero is taken out of relu alone, which then has the value zero either way.
+    """
     polynomials = []
     for _, coefficient in argument:
         value = coefficients.lift(coefficient)
@@ -375,6 +388,7 @@ def _without_content(argument: Sum, reading: Interpretation) -> tuple[Coefficien
     if not monomials:
         return 1, argument
     positive = reading.signature.assumptions.named("positive") | {*reading.signature.sizes}
+    positive = reading.nonnegative if function == "relu" else positive
     content: Any = Fraction(
         gcd(*[f.numerator for _, f in monomials]), lcm(*[f.denominator for _, f in monomials])
     )

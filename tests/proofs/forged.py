@@ -236,6 +236,8 @@ SIGNED = {
     "a transpose": ["Transpose", A],
     "a masked softmax": softmax(A, B),
     "a Gram matrix": mul(["Transpose", A], A),
+    "one less exp": plus(ONES, mul(-1, of("exp", A))),
+    "one less two sigmoids": plus(ONES, mul(-2, of("sigmoid", A))),
 }
 VANISHING = {
     "a symbol": B,
@@ -1114,6 +1116,29 @@ FORGED: dict[str, dict[str, Any]] = {
     "a softmax of columns": by_hand(softmax(transposed(A)), transposed(softmax(A))),
     "any factor under relu": by_hand(of("relu", mul(a, A)), mul(a, of("relu", A))),
     "a negative factor under relu": by_hand(of("relu", mul(-1, A)), mul(-1, of("relu", A))),
+    # A = -1: relu(relu(A)) is relu(A), and relu(A) is not A
+    "relu as if it were injective": said(
+        of("relu", A),
+        A,
+        "function_injective",
+        0,
+        [cancel(use(0), facts=[["axiom", [], "relu_idempotent", 0, {"X": A}, []]])],
+        g="relu",
+        S=of("relu", A),
+        T=A,
+    ),
+    # n = 1, m = 2
+    "equal ratios": by_hand(
+        of("f", mul(over(["Add", n, 1]), A)), of("f", mul(over(["Add", m, 1]), A))
+    ),
+    "the blocks of a softmax in another order": by_hand(
+        softmax(["BlockMatrix", [A, B]]), softmax(["BlockMatrix", [B, A]])
+    ),
+    "the blocks of a softmax as if all alike": by_hand(
+        mul(softmax(["BlockMatrix", [A, B]]), ["BlockMatrix", [I], [O]]),
+        mul(softmax(["BlockMatrix", [A, B]]), ["BlockMatrix", [O], [I]]),
+    ),
+    "ones beside any matrix": by_hand(["KroneckerProduct", ONES, A], ["KroneckerProduct", ONES, B]),
     "any function of zero": by_hand(of("f", O), O),
     "a function of a sum": by_hand(of("f", plus(A, B)), plus(of("f", A), of("f", B))),
     "rows chosen by another matrix": said(

@@ -271,6 +271,27 @@ KNOWN = [
         'return {*SIGNS["positive"]} if sure else set()',
         "divided by what may be zero: a sum of squares",
     ),
+    (
+        'if gate[:2] == ["Activation", "sigmoid"]',
+        "if gate",
+        "relu of what may be negative: one less exp",
+    ),
+    (
+        "if times(dict(a), under) == times(over, dict(b))",
+        "if over",
+        "equal ratios",
+    ),
+    (
+        "if x.at == y.at and x.at in (self.delta, ones):",
+        "if x.at in (self.delta, ones):",
+        "ones beside any matrix",
+    ),
+    ("j = (number[j[0]], *j[1:])", "j = (0, *j[1:])", "the blocks of a softmax as if all alike"),
+    (
+        "shared = sorted({name for m, _ in parts for name, _ in m} & known)",
+        "shared = sorted({name for m, _ in parts for name, _ in m})",
+        "any factor under relu",
+    ),
     ("else self.measure(tree)", "else self.size(tree)", "an order that may be 0"),
     (
         "outer, self.noting = self.noting, False",

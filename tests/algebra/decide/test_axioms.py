@@ -24,6 +24,7 @@ from otimes.algebra.verdict import decide
 
 SEED = 5
 DRAWS = 12
+COPIED = {"function_congruence", "function_injective", "gram_zero"}  # whose T is S, whose X is 0
 TINY = Fraction(1, 10**30)  # the arithmetic has 200 bits; the sums here lose a few of them
 
 
@@ -68,7 +69,7 @@ def assignments(axiom: Axiom) -> list[Assignment]:
             elif name == "M":  # a mask: zeros and ones, a one in each row
                 arrays[name] = np.vectorize(lambda x: int(x > 0), otypes=[object])(arrays[name])
                 arrays[name][:, 0] = 1
-            elif name in ("T", "X") and axiom.name in ("function_congruence", "gram_zero"):
+            elif name in ("T", "X") and axiom.name in COPIED:
                 arrays[name] = arrays.get("S", 0 * arrays[name])
             elif axiom.name == "squares_zero":
                 arrays[name] = 0 * arrays[name]

@@ -584,6 +584,11 @@ FOUND_BY = {
     "one normal form": [(A * B).T, B.T * A.T],
     "one expression": [any_depth, any_depth],
     "finite sums written out": [HeadSum(S[h], (h, 2)), matadd(S[0], S[1])],
+    "the hypotheses as they are stated": [
+        Activation("relu", A) * B,
+        C,
+        [(Activation("relu", A) * B, C)],
+    ],
     "sums of hypotheses": [A * B * C, C, [(A * B, Identity(n))]],
     "one size cut in several ways": [
         Trace(matmul(kron(A, W), kron(W, A))),

@@ -1,7 +1,8 @@
-"""Sums of squares in hypotheses: where one is zero, each of its squares is zero.
+"""What a hypothesis implies that is no sum of its multiples.
 
-AᵀA + BᵀB = 0 gives A = 0 and B = 0, as do tr(AᵀA) = 0, A ∘ A + B ∘ B = 0, and a² + b² = 0 for
-scalars. The axiom `squares_zero` says so of the sum of all entries.
+Where a sum of squares is zero, each of its squares is: AᵀA + BᵀB = 0 gives A = 0 and B = 0, as do
+tr(AᵀA) = 0, A ∘ A + B ∘ B = 0, and a² + b² = 0 for scalars. The axiom `squares_zero` says so of the
+sum of all entries. And exp(A) = exp(B) gives A = B, as do other functions that are injective.
 """
 
 from __future__ import annotations
@@ -11,8 +12,20 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import Instance, entrywise_root, instance
+from otimes.algebra.decide.axioms import STATEMENTS, Instance, entrywise_root, instance
 from otimes.algebra.language.linear import as_product, matadd, matmul
+from otimes.algebra.language.nonlinear import Activation
+
+INJECTIVE = STATEMENTS["function_injective"]["forms"][0]["functions"]
+
+
+def implied(left: Any, right: Any) -> Iterator[Instance]:
+    """Yield the instances of axioms that an equation is a premise of, or leads to."""
+    yield from squares_that_vanish(left, right)
+    names = [side.name if isinstance(side, Activation) else "" for side in (left, right)]
+    if names[0] == names[1] and names[0] in INJECTIVE:
+        values = {"g": names[0], "S": left.argument, "T": right.argument}
+        yield instance("function_injective", 0, values)
 
 
 def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:
