@@ -23,6 +23,7 @@ from otimes.numeric.audit.capture.nonfinite import nonfinite_findings
 from otimes.numeric.audit.diagnose import diagnose, judged
 from otimes.numeric.audit.findings import Finding
 from otimes.numeric.audit.judge import comparison_of, held, judge
+from otimes.numeric.audit.precision.mixed_precision import before_the_cast
 from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config, listed
@@ -230,6 +231,8 @@ def _report_on_call(
         found = _on_float64_copy(call, module, model, called, capture_of, capture)
         if found is not None:
             return found
+    if module is None and alone and capture.comparable:
+        capture = before_the_cast(capture, model)
     found = report_on(capture, model, called)
     if (found.passed and not found.gauges) or rows is not None:
         return found  # nothing was fitted, or the prompts are no tokens
@@ -262,6 +265,7 @@ def _on_float64_copy(
     own = coarsest([capture.dtype, *types_of(module)])
     if own == "float64":
         return None
+    capture = replace(capture, dtypes=dict.fromkeys(capture.dtypes, own))  # logits may be cast
     reference = held(model, own)
     try:
         copy = capture_of(widened(call, module, model.config), model=reference)

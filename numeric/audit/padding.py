@@ -12,7 +12,7 @@ import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.audit.audit import report_on
-from otimes.numeric.audit.capture.collect import Capture, gather, token_rows
+from otimes.numeric.audit.capture.collect import Capture, answer_of, gather, token_rows
 from otimes.numeric.audit.diagnose import Diagnosis, judged
 from otimes.numeric.audit.judge import comparison_of
 from otimes.numeric.audit.mistakes.decoding import rotated_on
@@ -73,7 +73,7 @@ def audit_padded(
 
         logits, places = recorded(implementation, rows, seen, model, str(kind))
     else:
-        logits, places = _answer(called(implementation, rows, seen))
+        logits, places = answer_of(called(implementation, rows, seen))
     says = name or name_of(implementation)
     unturned = live and model.config.positions == "rotary"
     return _report(says, logits, places, rows, seen, model, unturned)
@@ -94,18 +94,6 @@ def _checked(mask: Any, rows: np.ndarray) -> np.ndarray:
                 " one another, and 0 at the others"
             )
     return seen
-
-
-def _answer(answer: Any) -> tuple[Any, Mapping[str, Any]]:
-    if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping):
-        return answer
-    found = answer.logits if hasattr(answer, "logits") else answer
-    if not hasattr(found, "shape"):
-        raise OtimesError(
-            "a callable on padded batches must return logits, or (logits, activations), for"
-            f" (tokens, mask), and returned {type(answer).__name__}"
-        )
-    return found, {}
 
 
 def _report(

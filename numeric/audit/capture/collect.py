@@ -166,11 +166,16 @@ def collect(
     that array nor a pair of that array and a mapping of activations.
     """
     rows = token_rows(tokens, model) if rows is None else rows
-    logits, activations = _answer(called(call, tokens))
+    logits, activations = answer_of(called(call, tokens))
     return gather(logits, activations, rows, model, names, output)
 
 
-def _answer(answer: Any) -> tuple[Any, Mapping[str, Any]]:
+def answer_of(answer: Any) -> tuple[Any, Mapping[str, Any]]:
+    """Return the logits and the activations in what an implementation returned.
+
+    Logits may come alone, as an attribute `logits`, or in a tuple with a loss or a cache, in which
+    they are the only array of two axes or more. Raises: OtimesError if there are none.
+    """
     if hasattr(answer, "logits"):
         return answer.logits, {}
     if isinstance(answer, tuple) and len(answer) == 2 and isinstance(answer[1], Mapping):
@@ -179,9 +184,23 @@ def _answer(answer: Any) -> tuple[Any, Mapping[str, Any]]:
         return None, answer
     if hasattr(answer, "shape"):
         return answer, {}
+    if isinstance(answer, tuple):
+        wide = [each for each in answer if len(getattr(each, "shape", ())) > 1]
+        if len(wide) == 1:
+            return wide[0], {}
     raise OtimesError(
         "the implementation must return logits, or logits and a mapping of activations, and "
-        f"returned {type(answer).__name__}"
+        f"returned {_returned(answer)}"
+    )
+
+
+def _returned(answer: Any) -> str:
+    """Return what an implementation returned, in words."""
+    if not isinstance(answer, tuple):
+        return type(answer).__name__
+    return "a tuple of " + listed(
+        f"an array of shape {tuple(each.shape)}" if hasattr(each, "shape") else type(each).__name__
+        for each in answer
     )
 
 

@@ -15,7 +15,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-from otimes.numeric.audit.capture.modules import left_as_it_was
+from otimes.numeric.audit.capture.modules import left_as_it_was, rebind_closures
 from otimes.numeric.config import Config
 from otimes.numeric.functions import rotary_frequencies, rotary_scale
 from otimes.numeric.importers.unwrap import called, module_run_by, name_of
@@ -53,13 +53,14 @@ def widened(call: Call, module: torch.nn.Module, config: Config) -> Call:
     """
     converted = {id(each): _wide(each, config) for each in _tensors(module)}
     copy = called(deepcopy, call, converted)
+    inside = module_run_by(copy)
+    assert inside is not None  # a copy is of the kind of what is copied
+    rebind_closures(inside, converted)
     converted.clear()
 
     def run(tokens: Any) -> Any:
         if isinstance(tokens, torch.Tensor) and tokens.is_floating_point():
             tokens = tokens.double()
-        inside = module_run_by(copy)
-        assert inside is not None  # a copy is of the kind of what is copied
         usual = torch.get_default_dtype()
         try:
             torch.set_default_dtype(DOUBLE)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import replace
 from itertools import product
+from types import CellType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -177,10 +178,33 @@ def _logits(answer: Any) -> Any:
 
 def copied(module: torch.nn.Module) -> torch.nn.Module:
     """Return a copy of a module, without the hooks of the original."""
-    other = deepcopy(module)
+    copies: dict[int, Any] = {}
+    other = deepcopy(module, copies)
+    rebind_closures(other, copies)
     for part in other.modules():
         part._forward_hooks.clear()
         part._forward_pre_hooks.clear()
+    return other
+
+
+def rebind_closures(copy: torch.nn.Module, copies: dict[int, Any]) -> None:
+    """Let the functions that a copied module holds close over the copies of what they closed over.
+
+    `deepcopy` returns functions as they are, so that a lambda in a copy would run the parts of the
+    original. `copies` is the memo of that `deepcopy`: the copies by the id of the original.
+    """
+    for part in copy.modules():
+        for name, value in vars(part).items():
+            if isinstance(value, FunctionType) and value.__closure__:
+                vars(part)[name] = _rebound(value, copies)
+
+
+def _rebound(function: FunctionType, copies: dict[int, Any]) -> FunctionType:
+    """Return a function whose closure holds the copies of what it held."""
+    held = [called(deepcopy, cell.cell_contents, copies) for cell in function.__closure__ or ()]
+    code, scope, default = function.__code__, function.__globals__, function.__defaults__
+    other = FunctionType(code, scope, function.__name__, default, tuple(map(CellType, held)))
+    other.__kwdefaults__ = function.__kwdefaults__
     return other
 
 

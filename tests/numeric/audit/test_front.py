@@ -89,6 +89,10 @@ def test_sizes_are_read_off_a_mapping(config) -> None:
             "must return logits, .* NoneType",
         ),
         (
+            lambda: ot.audit(lambda t: (np.ones((8, 29)), np.ones((8, 29))), TOKENS, weights=MODEL),
+            r"returned a tuple of an array of shape \(8, 29\) and an array of shape \(8, 29\)",
+        ),
+        (
             lambda: ot.audit(lambda t: t @ np.ones(3), np.array([TOKENS]), weights=MODEL),
             r"<lambda> was called with an array of shape \(1, 8\) \(int64\) and raised ValueErr",
         ),

@@ -15,6 +15,7 @@ from otimes.numeric.audit.capture.float64_copy import WIDER, _rotary_table
 from otimes.numeric.audit.report import Report
 from otimes.numeric.model import Model
 from otimes.numeric.random_weights import random_model
+from otimes.numeric.rounding.activations import in_dtype
 from otimes.numeric.torch_model import TorchModel
 from tests.numeric.audit.catalogue import KINDS
 from tests.numeric.audit.foreign import Foreign
@@ -96,6 +97,45 @@ class Outer(nn.Module):
 
     def forward(self, tokens: Tensor) -> SimpleNamespace:
         return SimpleNamespace(logits=self.module(tokens))
+
+
+class Closed(nn.Module):
+    """A module that runs its parts in a lambda, which closes over them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, dropout = strange(), nn.Dropout(0.5)
+        self.dropout, inner = dropout, self.inner
+        self.forward = lambda tokens: (dropout(inner(tokens)), None)
+
+
+def test_a_copy_runs_its_own_parts_where_a_lambda_closes_over_them() -> None:
+    """In training mode the dropout of the original would be on; and it returns (logits, loss)."""
+    module = Closed().train()
+    report = audited(module)
+    assert report.passed, str(report)
+    assert CLOSELY in report.notes
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_logits_in_half_precision_may_be_cast_to_float32(kind: str) -> None:
+    module = strange(dtype=torch.bfloat16, kind=kind)
+    stored = in_dtype(random_model(SMALL[kind], seed=3), "bfloat16")
+
+    def closed(tokens: Tensor) -> Tensor:
+        return module.foreign(tokens).float()
+
+    for call in (partial(cast, module), closed):
+        report = ot.audit(call, TOKENS, weights=stored)
+        assert report.passed, str(report)
+        assert report.dtype == "bfloat16"
+    # In float32 code it would be a fault.
+    single = strange(kind=kind)
+    assert not audited(lambda tokens: single.foreign(tokens).bfloat16().float(), kind).passed
+
+
+def cast(module: nn.Module, tokens: Tensor) -> Tensor:
+    return module(tokens).float()
 
 
 # -- what is right in float32 and not in float64 ---------------------------------------------------
