@@ -17,7 +17,15 @@ from otimes.numeric.audit.diagnosis.fit import number_of
 from otimes.numeric.audit.diagnosis.screening import cut
 from otimes.numeric.audit.mistakes.scores import capped_at
 from otimes.numeric.audit.reference.comparison import Comparison, Recording, compare
-from otimes.numeric.audit.reference.edits import CUBE, ROOT, after, config_to, tanh_gelu_with, times
+from otimes.numeric.audit.reference.edits import (
+    CUBE,
+    ROOT,
+    after,
+    config_to,
+    sigmoid_with,
+    tanh_gelu_with,
+    times,
+)
 from otimes.numeric.audit.reference.evaluator import Act, Mistake
 from otimes.numeric.block import kind_of
 from otimes.numeric.config import Config
@@ -83,10 +91,9 @@ def unknowns(config: Config, hidden: set[str]) -> Iterator[Unknown]:
         says = f"rotary angles of base {{}} and not {config.rotary_base:g}"
         base = partial(_setting, config, "rotary_base")
         yield Unknown(says, ("q", "k"), base, config.rotary_base)
-    if config.activation == "gelu_tanh" and not config.gated and "mlp_post" in hidden:
-        says = f"tanh GELU with {{}} for {CUBE}"
-        yield Unknown(says, ("mlp_post",), lambda c: tanh_gelu_with(cube=c), CUBE)
-        yield Unknown(ROOT_SAYS, ("mlp_post",), lambda c: tanh_gelu_with(root=c), ROOT)
+        yield from _stretches(config)
+    if "mlp_post" in hidden:
+        yield from _of_activation(config)
     if "scores" in hidden:
         yield Unknown("scores soft-capped at {}: c tanh(x / c)", ("scores",), _capped, value=_cap)
         says = "scores with a bias for distance (ALiBi), {} for each position"
@@ -94,6 +101,41 @@ def unknowns(config: Config, hidden: set[str]) -> Iterator[Unknown]:
     for kind, called in FACTORED.items():
         if kind in hidden:
             yield Unknown(f"{called} multiplied by {{}}: another scale", (kind,), times)
+
+
+def _stretches(config: Config) -> Iterator[Unknown]:
+    """Yield the numbers that scale rotary frequencies, named as in their configurations."""
+    stretch = config.rotary_stretch
+    if config.rotary_by_length:
+        return
+    kind, names = YARN if len(stretch) > 4 else LLAMA if len(stretch) > 1 else LINEAR
+    for index, (name, right) in enumerate(zip(names, stretch, strict=False)):
+        says = f"{kind} scaling of rotary frequencies with {name} = {{}} and not {right:g}"
+        yield Unknown(says, ("q", "k"), partial(_stretched, config, index), right)
+
+
+LINEAR = "linear", ("factor",)
+LLAMA = "Llama 3", ("factor", "low_freq_factor", "high_freq_factor", "the original length")
+YARN = "YaRN", ("factor", "beta_slow", "beta_fast", "the original length", "attention factor")
+
+
+def _stretched(config: Config, index: int, factor: float) -> Act:
+    stretch = [*config.rotary_stretch]
+    stretch[index] *= factor
+    return config_to(rotary_stretch=tuple(stretch))
+
+
+def _of_activation(config: Config) -> Iterator[Unknown]:
+    """Yield the constants of an activation function."""
+    kind = ("mlp_post",)
+    if config.activation == "gelu_tanh":
+        says = f"tanh GELU with {{}} for {CUBE}"
+        yield Unknown(says, kind, lambda factor: tanh_gelu_with(cube=factor), CUBE)
+        yield Unknown(ROOT_SAYS, kind, lambda factor: tanh_gelu_with(root=factor), ROOT)
+    steep = {"silu": 1.0, "quick_gelu": 1.702}.get(config.activation or "", 0.0)
+    if steep:
+        says = f"x σ(β x) with β = {{}} and not {steep:g} for the activation"
+        yield Unknown(says, kind, lambda factor: sigmoid_with(steep * factor), steep)
 
 
 def _cap(factor: float) -> float:
@@ -120,7 +162,7 @@ def _setting(config: Config, name: str, factor: float) -> Act:
 
 def another_number(compared: Comparison, place: str, hidden: set[str], layers: list[int]) -> str:
     """Return the diagnosis that another constant explains an activation, or ""."""
-    if hidden == {kind_of(place)} - {"scores"}:
+    if hidden == {kind_of(place)} - {"scores", "mlp_post"}:
         return ""  # the place itself is fitted elsewhere
     config, n_pos = compared.model.config, len(compared.prompts[0].tokens)
     first = _first_tokens(compared, place)

@@ -53,11 +53,15 @@ def _streams(seen: Seen) -> dict[str, Array]:
     known = place_names(seen.config)
     shown = seen.reference.shown
     order = known.index(seen.place)
-    return {
+    streams = {
         name: seen.other(name)
         for name in dict.fromkeys(names)
         if name in known and name != seen.place and (name in shown or known.index(name) < order)
     }
+    before, wrote = (f"{kind}.{layer}" for kind in ("resid_pre", "attn_out"))
+    if before in shown and wrote in shown:  # what is recorded as resid_mid may be another sum
+        streams[f"{before} + {wrote}"] = seen.other(before) + seen.other(wrote)
+    return streams
 
 
 def another_norm(seen: Seen) -> Iterator[tuple[Array, Said]]:
@@ -75,7 +79,8 @@ def another_norm(seen: Seen) -> Iterator[tuple[Array, Said]]:
                 if norm != own:
                     reads += f" with the weights (gain and bias) of {_called(seen, norm)}"
                 order = ""
-                if source == f"resid_pre.{own[1]}" and name == f"resid_mid.{own[1]}":
+                after = (f"resid_mid.{own[1]}", f"resid_pre.{own[1]} + attn_out.{own[1]}")
+                if source == f"resid_pre.{own[1]}" and name in after:
                     order = ", as in post-norm for pre-norm"
                 says = f"a norm{reads}: another norm than the right one{order}"
                 yield rows * gain + bias, says

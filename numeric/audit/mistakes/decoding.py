@@ -45,6 +45,43 @@ HIDDEN: dict[str, Hidden] = {
     ),
 }
 
+Slots = Callable[[int, int], list[int]]
+"""The token in each slot of the cache that query i reads, -1 for zeros; then the prefill."""
+
+
+def _right(i: int, first: int) -> list[int]:
+    return [*range(i + 1)]
+
+
+def _zeros(i: int, first: int) -> list[int]:
+    return [*range(first), *[-1] * (i + 1 - first)]
+
+
+def _earlier(i: int, first: int) -> list[int]:
+    return [*range(first - 1), *range(first, i + 1), -1]
+
+
+def _later(i: int, first: int) -> list[int]:
+    return [*range(first), -1, *range(first, i)]
+
+
+def _in_first_slot(i: int, first: int) -> list[int]:
+    return [i, *range(1, first), *[-1] * (i + 1 - first)]
+
+
+def _newest_first(i: int, first: int) -> list[int]:
+    return [*range(i, first - 1, -1), *range(first)]
+
+
+SLOTS: dict[str, Slots] = {
+    "a stale cache: {} of decoded tokens are not written, and zeros are read": _zeros,
+    "a cache written one slot too early: {} overwrite those of the token before": _earlier,
+    "a cache written one slot too late: zeros are read before {} of decoded tokens": _later,
+    "a cache whose first slot is overwritten by {} of each decoded token": _in_first_slot,
+    "a cache in another order: {} of decoded tokens come before the others": _newest_first,
+}
+WRITTEN = {"keys and values": (True, True), "keys": (True, False), "values": (False, True)}
+
 Place = Callable[[Array, int], Array]
 """The position that a decoded token has by mistake, from its own."""
 
@@ -54,6 +91,10 @@ PLACES: dict[str, Place] = {
     "that begin at 0 again": lambda p, first: p - first,
     "that begin at 1 again": lambda p, first: p - first + 1,
     "that are all 0": lambda p, first: 0 * p,
+    "that count the prefill twice": lambda p, first: p + first,
+    "that count the prefill twice after the first decoded token": (
+        lambda p, first: p + first * (p > first)
+    ),
     "that are all that of the first decoded token": lambda p, first: 0 * p + first,
 }
 
@@ -64,6 +105,11 @@ def mistakes(config: Config, first: int) -> Iterator[Mistake]:
         return
     for says, hidden in HIDDEN.items():
         yield Mistake(says, {"pattern": _unseen(hidden, first)})
+    for says, slots in SLOTS.items():
+        for which, (keys, values) in WRITTEN.items():
+            if not (keys and values and slots is _newest_first):  # which is right: sums commute
+                act = _through(slots if keys else _right, slots if values else _right, first)
+                yield Mistake(says.format(which), {"pattern": act})
     says = "a cache with holes: keys and values of decoded tokens are zeros"
     yield Mistake(says, {"pattern": _zero_scores(first), "z": _zero_values(first)})
     if config.positions == "rotary":
@@ -85,6 +131,28 @@ def _unseen(at: At, operation: Operation, hidden: Hidden, first: int) -> Near:
     i, j = np.ogrid[: at.n_pos, : at.n_pos]
     seen = at.visible & ~((i >= first) & hidden(i, j, first))
     return attends(at, at.only(), seen | (~seen.any(axis=1, keepdims=True) & (i == j)))
+
+
+@makes_act
+def _through(at: At, operation: Operation, keys: Slots, values: Slots, first: int) -> Near:
+    """Act: decoded queries attend to slots of the cache, which hold keys and values of tokens.
+
+    The weights of slots with the values of one token are added; those of zeros are lost. A score
+    with zeros is 0.
+    """
+    scores, plain = at.only(), operation(at)
+    value, error = plain.value.copy(), np.broadcast_to(plain.error, plain.value.shape).copy()
+    for i in range(first, at.n_pos):
+        held, mixed = (np.array(slots(i, first)) for slots in (keys, values))
+        off = np.broadcast_to(scores.error, scores.value.shape)
+        here = (np.where(held < 0, 0.0, each[:, i : i + 1, held]) for each in (scores.value, off))
+        window = at.config.window or at.n_pos
+        near = attends(at, Near(*here), i - np.arange(len(held))[None] < window)
+        value[:, i], error[:, i] = 0.0, 0.0
+        for slot in np.flatnonzero(mixed >= 0):
+            value[:, i, mixed[slot]] += near.value[:, 0, slot]
+            error[:, i, mixed[slot]] += np.broadcast_to(near.error, near.value.shape)[:, 0, slot]
+    return Near(value, error)
 
 
 def _hole(at: At, first: int) -> Array:

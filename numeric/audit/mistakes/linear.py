@@ -8,6 +8,7 @@ import numpy as np
 from otimes.numeric.audit.mistakes.projections import SPLITS, Change
 from otimes.numeric.audit.reference.edits import (
     given,
+    moved_after,
     of_layer,
     other_place,
     scaled,
@@ -48,6 +49,8 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         yield from _transposes(config)
         for says, act in _out_of_heads(config):
             yield Mistake(says, dict.fromkeys(OF_HEADS, act))
+        says = "a wrong head stride: heads and positions not transposed back, as W_O reads z"
+        yield Mistake(says, {"z": moved_after(_viewed)}, 2)
         yield from _stream(config)
     if config.n_layers > 1:
         yield from _layers(config)
@@ -176,6 +179,10 @@ def _stream(config: Config) -> Iterator[Mistake]:
         if config.norms_before:
             says = f"{around} takes the norm of the stream (post-norm)"
             yield Mistake(says, dict.fromkeys(sums, _of_sum(part, partial(_with_norm, norm))))
+    if not config.post_norm:
+        last = "resid_post" if config.d_mlp else "resid_mid"
+        says = "layers left out: the stream passes by them as it is"
+        yield Mistake(says, {last: lambda at, op: other_place(at, "resid_pre")})
     if config.d_mlp:
         says = "the MLP's output is added to the stream before attention: attention is lost"
         yield Mistake(says, {"resid_post": _attention_lost})

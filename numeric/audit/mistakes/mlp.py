@@ -3,20 +3,20 @@
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from otimes.numeric.audit.reference.edits import (
     ROOT,
+    activation_with,
     config_to,
-    function_of,
     reading,
     tanh_gelu,
     weights_from,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
+from otimes.numeric.audit.reference.evaluator import Act, Mistake
 from otimes.numeric.config import ACTIVATIONS, Config
 from otimes.numeric.functions import ACTIVATION
-from otimes.numeric.rounding.activations import At, linear_branch
+from otimes.numeric.rounding.activations import linear_branch
 from otimes.numeric.rounding.functions import activated
 from otimes.numeric.rounding.linear import Array, Near, added, multiplied
 
@@ -61,7 +61,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
             yield Mistake(says, {"mlp_post": config_to(activation=name)}, 0)
     for says, function in OTHER_ACTIVATIONS.items():
         says = f"{says} for {SAID[config.activation]}"
-        yield Mistake(says, {"mlp_post": _activation(function)}, 0)
+        yield Mistake(says, {"mlp_post": activation_with(function)}, 0)
 
 
 Activation = Callable[[Array], Array]
@@ -99,13 +99,9 @@ OTHER_ACTIVATIONS: dict[str, Activation] = {
     },
     "tanh GELU without its cube": tanh_gelu(ROOT, 0.0),
     "GELU without its factor ½": lambda x: 2 * ACTIVATION["gelu"](x),
+    "GELU without its factor x": lambda x: ndtr(x),
+    "tanh GELU without its factor x": lambda x: (1 + np.tanh(ROOT * (x + 0.044715 * x**3))) / 2,
 }
-
-
-@makes_act
-def _activation(at: At, operation: Operation, function: Activation) -> Near:
-    post = function_of(function, at.inputs["mlp_pre"], at)
-    return multiplied(post, linear_branch(at), at.p) if at.config.gated else post
 
 
 def _gated(activation: str) -> Iterator[tuple[str, Act, int]]:

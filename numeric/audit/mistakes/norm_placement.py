@@ -78,8 +78,11 @@ def _pre_norm(config: Config) -> Iterator[Mistake]:
     if config.d_mlp:
         acts["ln2"] = lambda at, op: _normed("ln1", at, at.only())
         parallel, of_attention = SEQUENTIAL
-        yield Mistake(parallel, {"ln2": reading("resid_pre")}, 0)
+        yield Mistake(f"{parallel} (ln2 reads resid_pre)", {"ln2": reading("resid_pre")})
         yield Mistake(of_attention, {"ln2": reading("attn_out")})
+        # What goes into the second norm may have been recorded as the stream after attention.
+        late = {"resid_mid": _before_attention, "resid_post": _with_attention}
+        yield Mistake(parallel, late, 0)
     yield Mistake("post-norm for pre-norm: norms after each sum of the stream", acts, 0)
 
 
@@ -102,6 +105,14 @@ def _post_norm(config: Config) -> Iterator[Mistake]:
     yield Mistake(f"{says} (the last sum is returned)", {**acts, "ln2": _passed_on}, 0)
     says = "attention reads the norm of the stream, and not the stream as it is"
     yield Mistake(says, reads)
+
+
+def _before_attention(at: At, operation: Operation) -> Near:
+    return other_place(at, "resid_pre")
+
+
+def _with_attention(at: At, operation: Operation) -> Near:
+    return added(at.p, *at.inputs.values(), other_place(at, "attn_out"))
 
 
 def _normed(norm: str, at: At, rows: Near) -> Near:

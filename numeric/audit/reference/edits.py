@@ -7,11 +7,13 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from otimes.numeric.audit.reference.evaluator import Act, Operation, makes_act
 from otimes.numeric.config import Config
-from otimes.numeric.rounding.activations import At
-from otimes.numeric.rounding.linear import Array, Near
+from otimes.numeric.rounding.activations import At, linear_branch
+from otimes.numeric.rounding.functions import limited
+from otimes.numeric.rounding.linear import Array, Near, multiplied
 
 
 def with_weights(at: At, **arrays: Array) -> At:
@@ -182,7 +184,19 @@ def function_of(function: Callable[[Array], Array], x: Near, at: At) -> Near:
     return Near(value, np.maximum(ahead, behind) * 1.5 + own)
 
 
+@makes_act
+def activation_with(at: At, operation: Operation, function: Callable[[Array], Array]) -> Near:
+    """Act: another activation function, of the gate of a gated MLP."""
+    pre, limit = at.inputs["mlp_pre"], at.config.gate_limit
+    post = function_of(function, limited(pre, limit, top=True) if limit else pre, at)
+    return multiplied(post, linear_branch(at), at.p) if at.config.gated else post
+
+
 def tanh_gelu_with(root: float = 1.0, cube: float = 1.0) -> Act:
     """Return the act of tanh GELU with its two numbers multiplied by these factors."""
-    function = tanh_gelu(root * ROOT, cube * CUBE)
-    return lambda at, operation: function_of(function, at.inputs["mlp_pre"], at)
+    return activation_with(tanh_gelu(root * ROOT, cube * CUBE))
+
+
+def sigmoid_with(steep: float) -> Act:
+    """Return the act of x σ(β x), with this β, for the activation."""
+    return activation_with(lambda x: x * expit(steep * x))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 
 import pytest
 import torch
@@ -93,6 +94,16 @@ def first_of(old: Tensor) -> Tensor:
     return old[:, :, :FIRST]
 
 
+def values_only(keep: Callable) -> Callable:
+    """Return what keeps keys as they are and does something else with values, which come second."""
+    calls = count()
+    return lambda old, new, step: keep(old, new, step) if next(calls) % 2 else joined(old, new)
+
+
+def joined(old: Tensor, new: Tensor) -> Tensor:
+    return torch.cat([old, new], 2)
+
+
 RIGHT_AT = lambda seen, n: torch.arange(seen, seen + n)  # noqa: E731 (the default, once more)
 WRONG: dict[str, tuple[dict, str]] = {
     "stale": (
@@ -114,6 +125,22 @@ WRONG: dict[str, tuple[dict, str]] = {
             )
         },
         "a cache with a hole: the last token of the prefill is missing",
+    ),
+    "not written": (
+        {"keep": lambda old, new, step: joined(old, 0 * new)},
+        "keys and values of decoded tokens are not written, and zeros are read",
+    ),
+    "values not written": (
+        {"keep": values_only(lambda old, new, step: joined(old, 0 * new))},
+        "stale cache: values of decoded tokens are not written",
+    ),
+    "values in another order": (
+        {"keep": values_only(lambda old, new, step: joined(new, old))},
+        "values of decoded tokens come before the others",
+    ),
+    "the prefill twice": (
+        {"at": lambda seen, n: RIGHT_AT(seen, n) + FIRST * int(seen > 0)},
+        "positions that count the prefill twice",
     ),
     "one too far": ({"at": lambda seen, n: RIGHT_AT(seen, n) + int(seen > 0)}, "one too far"),
     "that of the token before": (
