@@ -119,6 +119,9 @@ def _by_parts(config: Config) -> Iterator[tuple[str, Act]]:
         if len(own) > 5:
             says, changed = "ends of the ramp rounded", own[:5]
         yield f"{called}: {says}", config_to(rotary_stretch=changed)
+    if not of_yarn:
+        ramp = "the ramp not clamped: it goes on below 0 and above 1"
+        yield f"{called}: {ramp}", _turned(_Turn(frequencies=_unclamped))
     ramp = "the ramp inverted: fast pairs are stretched, and slow ones are left alone"
     yield f"{called}: {ramp}", _turned(_Turn(frequencies=_inverted))
 
@@ -129,6 +132,14 @@ def _inverted(config: Config) -> Array:
     if not config.rotary_stretch:  # a layer with a base of its own
         return plain
     return plain + plain / config.rotary_stretch[0] - _frequencies(config)
+
+
+def _unclamped(config: Config) -> Array:
+    """Return the frequencies of Llama 3's scaling with a ramp that is continued beyond its ends."""
+    factor, low, high, context = config.rotary_stretch
+    plain = rotary_frequencies(config.rotary_dims, config.rotary_base)
+    kept = (context * plain / (2 * np.pi) - low) / (high - low)
+    return np.asarray((1 - kept) * plain / factor + kept * plain)
 
 
 def _by_length(config: Config) -> Iterator[tuple[str, Act]]:

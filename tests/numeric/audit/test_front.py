@@ -137,7 +137,7 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(call, says: str) -> Non
         (
             "mamba",
             {},
-            "of the kind 'mamba'; there are importers for gpt2, gpt_neox, llama, mis",
+            "of the kind 'mamba'; there are importers for gpt2, gpt_neox, .*llama, mistral",
         ),
     ],
 )
