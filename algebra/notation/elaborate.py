@@ -11,6 +11,7 @@ in a way that the statement does not have.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
@@ -61,6 +62,7 @@ from otimes.algebra.notation.typed import (
 )
 
 FRESH = "pqrstabc"
+PLAIN = ("cannot multiply", "cannot equate", "cannot take", "an inner product takes")
 MOST_TURNED = 4  # vectors of which each is turned by itself
 
 
@@ -89,6 +91,33 @@ def elaborate(
         if isinstance(error, Undeclared):
             raise
         raise _certain(error, terms, symbols, source) from None
+
+
+def shape_error(terms: Sequence[Node], symbols: Symbols, source: str = "") -> str | None:
+    """Return how terms do not conform if undeclared matrices may have any shape, "" if they do.
+
+    Return None where that cannot be said: a vector that is added to a matrix may be meant for each
+    of its rows, and what is not in the language has any shape.
+    """
+    try:
+        _oriented(terms, symbols, source).infer_all()
+    except FormulaShapeError as error:
+        return str(error) if is_plain(error) else None
+    except NotationError:
+        return None
+    return ""
+
+
+def is_plain(error: FormulaShapeError) -> bool:
+    """Return whether no reading of a sum, in which rows are repeated, makes its terms conform."""
+    text = str(error)
+    if text.startswith(PLAIN) or text.endswith(" joins matrices"):
+        return True
+    shapes = re.findall(r"\((\S[^()]*?) × (\S[^()]*?)\)", text)[-2:]
+    if error.broadcast or not text.startswith("cannot add") or len(shapes) != 2:
+        return False
+    ones = [[size == "1" for size in shape] for shape in shapes]
+    return ones[0] == ones[1] and "?" not in f"{shapes}"
 
 
 def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> None:
@@ -149,6 +178,8 @@ def _upright(
     vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
     if not vectors:
         return made()
+    if vectors <= _of_diagonals(terms):  # diag(u) is the same for a row and a column
+        return made("column")
     said = {e: side for e in vectors if (side := symbols.side_of(_known(e, symbols)))}
     if said:
         as_declared = _conforming(partial(made, declared=True), vectors, symbols)
@@ -161,6 +192,14 @@ def _upright(
         where = f" (line {line})" if line else ""
         raise Undeclared(f"it does not conform where {latex(e)} is a {side}{where}", e.span)
     return other()
+
+
+def _of_diagonals(terms: Sequence[Node]) -> set[Node]:
+    """Return the symbols that occur as the argument of diag, and nowhere else."""
+    nodes = [e for term in terms for e in walk(term)]
+    calls = [e for e in nodes if isinstance(e, Apply) and e.function.base in ("diag", "Diag")]
+    inside = [bare(e.arguments[0]) for e in calls if len(e.arguments) == 1]
+    return {e for e in inside if nodes.count(e) == inside.count(e)}
 
 
 def _conforming(
@@ -263,8 +302,7 @@ def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
         try:
             trial.infer_all()
         except FormulaShapeError as error:
-            said = str(error).startswith(("cannot multiply", "cannot equate"))
-            if said and not trial.solver.unsure:
+            if is_plain(error) and not trial.solver.unsure:
                 continue
         except NotationError:
             pass
@@ -338,8 +376,10 @@ class _Elaborator(Functions):
                     self._confirm(e.base)
 
     def has_narrow_matrix(self) -> bool:
-        """Return whether a capital of unknown shape came out with one row or column."""
-        return any(self.solver.resolved(size) == ONE for shape in self.matrices for size in shape)
+        """Return whether a capital came out with one row or column, or is defined as 1 × 1."""
+        return any(
+            self.solver.resolved(size) == ONE for shape in self.matrices for size in shape
+        ) or any(all(self.solver.resolved(size) == ONE for size in shape) for shape in self.wholes)
 
     def has_short_vector(self) -> bool:
         """Return whether a vector of unknown length came out with one entry.

@@ -136,9 +136,8 @@ class Functions(Operations):
         shape = self._needs_matrix(e, argument)
         rows, cols = map(self.solver.resolved, shape)
         inner = bare(e.arguments[0])
-        of_vector = ONE in (rows, cols) or (
-            isinstance(inner, Name) and (default(inner) or Declared("matrix")).kind == "vector"
-        )
+        said = self.symbols.lookup(inner)[1] or default(inner) if isinstance(inner, Name) else None
+        of_vector = ONE in (rows, cols) or (said is not None and said.kind == "vector")
         if of_vector:
             if ONE not in (rows, cols):
                 self.solver.unify(shape[1], ONE)

@@ -82,6 +82,7 @@ class Names(ABC):
         self.vectors: list[tuple[str, Shape, Span]] = []
         self.lengths: list[tuple[str, Shape, Size, Span]] = []  # of vectors that are declared
         self.matrices: list[Shape] = []
+        self.wholes: list[Shape] = []  # of what is defined as a capital
         self.doubts: list[str] = []
         self.met = 0  # vectors, where each is turned by itself
         self.partial = 0  # sums up to an index

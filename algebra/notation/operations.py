@@ -67,6 +67,8 @@ class Operations(Printed):
             if known is not None and known.kind == "matrix" and known.rows and known.cols:
                 self.solver.unify(inner.shape[0], known.rows)
                 self.solver.unify(inner.shape[1], known.cols)
+            if e.stands_for.base[:1].isupper():
+                self.wholes.append(inner.shape)
         return Typed(inner.shape, inner.build, e.span, inner.known, inner.literal)
 
     def sum(self, e: Sum) -> Typed:

@@ -15,7 +15,7 @@ from typing import Literal
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.arithmetic import arithmetic
-from otimes.algebra.notation.dimensions import Size, formula, names_in, size_symbol
+from otimes.algebra.notation.dimensions import ONE, Size, formula, names_in, size_symbol
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Number, Slot, bare
 
@@ -148,8 +148,16 @@ class Symbols:
         return found
 
     def is_labelled(self, name: Name) -> bool:
-        """Return whether a number above the symbol is a label, and no power."""
-        return any(key in self.labelled for key in keys(name))
+        """Return whether a number above the symbol is a label, and no power.
+
+        A matrix that is declared as rectangular has no powers.
+        """
+        if any(key in self.labelled for key in keys(name)):
+            return True
+        known = self.lookup(name)[1]
+        if known is None or not (known.rows and known.cols):
+            return False
+        return known.rows != known.cols and not {ONE, (1,)} & {known.rows, known.cols}
 
 
 def keys(name: Name) -> list[str]:
@@ -175,7 +183,7 @@ def key_of(name: Name) -> str:
 
 def _is_other(name: Name, known: Declared) -> bool:
     """Return whether the declared symbol is a scalar with the letter of a vector: `b` and `𝐛_d`."""
-    if known.kind != "scalar" or known.full == full_key(name):
+    if known.kind != "scalar" or known.full == full_key(name) or not known.trusted:
         return False
     usual = default(name)
     return bool(name.sub) and usual is not None and usual.kind == "vector"

@@ -129,7 +129,7 @@ NAMED = {
     r"\sec": "sec", r"\cot": "cot", r"\lg": "log",
 }  # fmt: skip
 PREFIXES = words("tr Tr rank det diag")  # may stand before a symbol without brackets
-ROWWISE = words("FFN MLP SAE LN RMSNorm LayerNorm layernorm RMS attn")
+ROWWISE = words("FFN MLP SAE LN RMSNorm LayerNorm layernorm attn")
 ELEMENTWISE = {
     "ReLU": "relu", "relu": "relu", "GELU": "gelu", "GeLU": "gelu", "gelu": "gelu", "SiLU": "silu",
     "silu": "silu", "tanh": "tanh", "sigmoid": "sigmoid", "exp": "exp", "log": "log",
@@ -147,7 +147,8 @@ FUNCTIONS = (
     | BEYOND
     | set(ELEMENTWISE)
     | words(
-        r"f g softmax Softmax Attn tr Tr trace Trace diag Diag vec vecr vecc \sigma \phi \mu \psi"
+        r"f g softmax Softmax Attn RMS tr Tr trace Trace diag Diag vec vecr vecc \sigma \phi \mu "
+        r"\psi"
     )
     | words("logsoftmax LogSoftmax logsumexp LogSumExp LSE crossentropy CrossEntropy rotation")
 )

@@ -27,6 +27,7 @@ def read_comments(
         in_scope=document.is_in_scope,
         is_general=document.is_general,
         together=document.is_one_paragraph,
+        words_near=document.words_near,
     )
     origin = f"notation {notation.name}" if notation.name else ""
     given = [_hypothesis(text, origin) for text in notation.given]

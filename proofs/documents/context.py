@@ -91,6 +91,7 @@ class Context:
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
     is_general: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
+    words_near: Callable[[int], str] = field(default=lambda row: "")  # of the paragraph
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
         """Return the symbols at a line, each by its last declaration before it, or else the next.
@@ -284,7 +285,12 @@ class Context:
         yield from self.circuits(
             names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
         )
-        yield from _patterns(nodes)
+        written_out = {
+            text
+            for text, found in self.definitions.items()
+            if not any(isinstance(e, Apply) for e in walk(found[0].rhs))
+        }
+        yield from _patterns(nodes, written_out)
         yield from _of_singular_vectors(parts)
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
@@ -337,8 +343,11 @@ class Context:
         return found
 
 
-def _patterns(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
-    """Yield that the rows of matrices sum to one, where these act on a column of ones."""
+def _patterns(nodes: Sequence[Node], without: Collection[str]) -> Iterator[Hypothesis]:
+    """Yield that the rows of matrices sum to one, where these act on a column of ones.
+
+    `without` are the symbols, as LaTeX, of which it is known what they are.
+    """
     said: dict[str, Hypothesis] = {}
     for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
         factors = [*map(bare, e.factors)]
@@ -346,7 +355,9 @@ def _patterns(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
             if not (isinstance(ones, Name) and ones.base == "1" and ones.style):
                 continue
             for name in factors[:at]:
-                if isinstance(name, Name) and name.base.isupper() and name.base not in "WIJ":
+                if not isinstance(name, Name) or latex(name) in without:
+                    continue
+                if name.base.isupper() and name.base not in "WIJ":
                     origin = f"as in the literature, the rows of {latex(name)} sum to one"
                     product = Product((name, ones), ("", ""))
                     said.setdefault(latex(name), Hypothesis(product, ones, origin, False))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
@@ -25,13 +24,13 @@ from otimes.algebra.notation.tree import (
     Node,
     Norm,
     Power,
-    Product,
     Root,
     bare,
     latex,
     walk,
 )
 from otimes.algebra.notation.vocabulary import FUNCTIONS, ROWWISE, words
+from otimes.proofs.documents.circuit_shapes import sums_over_wrong_space
 from otimes.proofs.documents.circumstances import is_revised
 from otimes.proofs.documents.consistency import (
     dotted_vectors,
@@ -43,16 +42,14 @@ from otimes.proofs.documents.context import (
     Context,
     is_constant,
 )
-from otimes.proofs.documents.conventions import order_of
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.source import Document
 
 SOON = 8  # lines after a factorization, on which it is said what its factors are
-VOCABULARY = frozenset(("V", "𝒱", "v", "d_vocab", "n_vocab"))
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
-MEANT = FUNCTIONS - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn")
+MEANT = (FUNCTIONS | {"inner"}) - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn RMS")
 
 
 class Definitions:
@@ -72,6 +69,8 @@ class Definitions:
 
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
         shape = self.judge.shapes([left, right], item.line, item.formula.tex)
+        if shape is not None and _is_made_of_members(left, right):
+            shape = None  # the shape is that of the members
         if shape is not None and self.judge.shapes(
             [left, right], item.line, item.formula.tex, self.context.base.copy()
         ):
@@ -85,7 +84,7 @@ class Definitions:
             return shape
         self.introduced |= dict.fromkeys(self._introduced(left, right), item.line)
         self._learn(left, right, item)
-        contracted = self._contracts_vocabulary(right, item.line)
+        contracted = sums_over_wrong_space(self.context, left, right, item.line)
         if contracted:
             return Found("shape", contracted)
         doubt = self._doubt(left, right, item.line)
@@ -169,26 +168,6 @@ class Definitions:
             known = Declared("scalar", line=item.line, full=full_key(name))
             self.context.declared.append((symbols.lookup(name)[0], known))
 
-    def _contracts_vocabulary(self, term: Node, line: int) -> str:
-        """Return why a product of embedding and unembedding sums over the vocabulary."""
-        symbols = self.context.symbols_at(line)
-        for e in walk(term):
-            if not isinstance(e, Product):
-                continue
-            for a, b in pairwise(map(bare, e.factors)):
-                if not (isinstance(a, Name) and isinstance(b, Name) and order_of(a, b)):
-                    continue
-                left, right = symbols.lookup(a)[1], symbols.lookup(b)[1]
-                if left is None or right is None or left.cols != right.rows:
-                    continue
-                if left.rows != left.cols and VOCABULARY & {str(atom) for atom in left.cols}:
-                    lines = ", ".join(map(str, sorted({left.line, right.line})))
-                    return (
-                        f"with the shapes of line {lines}, {latex(e)} sums over the vocabulary: "
-                        "there weights act on the other side"
-                    )
-        return ""
-
     def _introduced(self, left: Node, right: Node) -> list[str]:
         r"""Return the symbols that an equation introduces, as `W = U \Sigma V^\top` does.
 
@@ -262,7 +241,17 @@ class Definitions:
         others = self.context.instances([known[0].rhs, right])
         sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
-        return len(before ^ now) > 1
+        sizes = self.context.symbols_at(known[0].line).sizes()
+        return len((before ^ now) - sizes) > 1
+
+
+def _is_made_of_members(left: Node, right: Node) -> bool:
+    """Return whether a symbol is defined by members of a family with its name: `W_O` by `W_O^h`."""
+    name = bare(left)
+    names = [e for e in walk(right) if isinstance(e, Name)]
+    return isinstance(name, Name) and any(
+        key_of(e) == key_of(name) and latex(e) != latex(name) for e in names
+    )
 
 
 def _is_large(name: Name) -> bool:

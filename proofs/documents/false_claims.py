@@ -7,6 +7,7 @@ the equation refuted.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -18,6 +19,7 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.functions import ROWS
 from otimes.algebra.notation.symbols import Symbols, key_of, text_of
 from otimes.algebra.notation.tree import (
+    Apply,
     Grid,
     Indexed,
     Name,
@@ -44,6 +46,9 @@ from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
 from otimes.proofs.documents.suggestions import shown_edit, suggestion
 from otimes.proofs.documents.under_hypotheses import offered
+
+TRACES = ("tr", "Tr", "trace", "Trace")
+SOON = 12  # lines after a claim, on which an assumption may be stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,23 @@ class FalseClaim:
         if self._differ_by_a_number():
             why = "the sides differ by a number, whatever the sizes are"
             return Found("refuted", why, self.verdict.counterexample)
+        if self._is_of_matrices():
+            return Found("refuted", "the sides differ for some sizes", self.verdict.counterexample)
         return Found("undecided", "it is about sizes, and holds for some of them")
+
+    def _is_of_matrices(self) -> bool:
+        """Return whether a claim is about a trace or matrices of any size, and false of them.
+
+        It is also false if all its columns of ones have one length.
+        """
+        parts = [e for side in (self.lhs, self.rhs) for e in walk(side)]
+        trace = any(isinstance(e, Apply) and e.function.base in TRACES for e in parts)
+        if not trace and not getattr(self.read.terms[0], "is_Matrix", False):
+            return False
+        alike = self.symbols.copy()
+        alike.same_ones = True
+        verdict, _ = attempted(self.lhs, self.rhs, (), alike)
+        return verdict is not None and verdict.status == "refuted"
 
     def _of_given_values(self) -> Found | None:
         """Return the verdict "undecided" on a claim that may only give a scalar its value."""
@@ -194,6 +215,7 @@ class FalseClaim:
             for each in every
             if ("literature" not in each.origin or "orthonormal" in each.origin)
             and each.origin != f"line {self.line}"
+            and self._in_scope(each.origin)
         ]
         if len(given) < 2:  # each by itself has been tried
             return ""
@@ -201,6 +223,12 @@ class FalseClaim:
         if verdict is None or verdict.status != "undecided":
             return ""
         return f"it is false in general, and open given {'; '.join(map(str, given))}"
+
+    def _in_scope(self, origin: str) -> bool:
+        """Return whether what a line says may be meant here: it is in scope, or is to come soon."""
+        said = re.search(r"line (\d+)", origin)
+        line = int(said[1]) if said else 0
+        return self.context.in_scope(line, self.line) and line <= self.line + SOON
 
     def _one_sided(self) -> tuple[list[str], bool]:
         """Return the symbols on one side only, and whether they are sufficiently declared.
@@ -216,7 +244,7 @@ class FalseClaim:
         declared = [each for each in self.context.hypotheses if each.declared]
         about = {key_of(e) for each in declared for e in self._names(each.lhs, each.rhs)}
         known = all(
-            self.symbols.lookup(names[text])[1] is not None
+            getattr(self.symbols.lookup(names[text])[1], "trusted", False)
             or text_of(names[text]) in sizes
             or key_of(names[text]) in about
             for text in only

@@ -10,7 +10,19 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Grid, Name, Node, Number, bare, latex, walk
+from otimes.algebra.notation.tree import (
+    Grid,
+    Group,
+    Name,
+    Node,
+    Number,
+    Power,
+    Product,
+    Sum,
+    bare,
+    latex,
+    walk,
+)
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.algebra.verdict import decide
 from otimes.proofs.documents.attempts import (
@@ -22,6 +34,7 @@ from otimes.proofs.documents.attempts import (
     symbols_in,
 )
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.every_reading import has_assumption, in_every_reading
 from otimes.proofs.documents.false_claims import FalseClaim
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
@@ -44,6 +57,7 @@ class Judge:
     def __init__(self, context: Context) -> None:
         self.context = context
         self.conflicts = ShapeConflicts(context, self._claim)
+        self.reads_in_every_way = False  # now: not again within
 
     def shapes(
         self, terms: Sequence[Node], line: int, source: str, symbols: Symbols | None = None
@@ -75,6 +89,7 @@ class Judge:
             found = found or by_order_of_vec(
                 lhs, rhs, symbols, partial(self._ordered, lhs, rhs, line)
             )
+            found = found or self._in_every_reading(lhs, rhs, symbols, line, source)
             return found or Found("undecided", str(error), span=error.span)
         except NotationError as error:
             return Found("undecided", str(error), span=error.span)
@@ -108,11 +123,43 @@ class Judge:
             return found
         if verdict.status == "undecided":
             return Found("undecided", verdict.reason, reading=reading)
-        if _are_numbers(lhs, rhs):
+        if _are_numbers(lhs, rhs) and not _are_whole(lhs, rhs):
             why = "these numbers are not exactly equal; they may be rounded"
             return Found("undecided", why, reading=reading)
         open_ = self._open_by_definition(lhs, rhs, symbols)
-        return open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
+        found = open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
+        if found.verdict == "undecided" and found.differ and read.undeclared:
+            # in a reading in which all is declared there are no more readings
+            return self._in_every_reading(lhs, rhs, symbols, line) or found
+        return found
+
+    def _in_every_reading(
+        self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str = ""
+    ) -> Found | None:
+        """Return the verdict on a claim with symbols that are not declared, whatever they are."""
+        if self.reads_in_every_way:
+            return None
+        self.reads_in_every_way = True
+        try:
+            judged = partial(self._ordered, lhs, rhs, line)
+            found = in_every_reading(lhs, rhs, symbols, source, judged)
+            if found is not None and found.verdict == "shape":
+                if self._may_have_another_shape([lhs, rhs], line):
+                    return None
+                found = self.conflicts.doubted(found, [lhs, rhs], line, source)
+        finally:
+            self.reads_in_every_way = False
+        if found is not None and found.verdict == "refuted":
+            return None if has_assumption(self.context.words_near(line)) else found
+        return found
+
+    def _may_have_another_shape(self, terms: Sequence[Node], line: int) -> bool:
+        """Return whether the shape of a symbol may be another one here: a row of a matrix, too."""
+        used = self.context.lines_of(terms, line)
+        names = [e for term in terms for e in walk(term) if isinstance(e, Name)]
+        if any(e.base.isupper() and [slot.kind for slot in e.sub] == ["index"] for e in names):
+            return True
+        return any(len(key) == 1 and not self.context.in_scope(at, line) for key, at in used)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
         """Return the declared shapes with which a proved claim does not conform."""
@@ -244,6 +291,14 @@ def _with_wholes(node: Node) -> Iterator[Node]:
 def _is_grid(node: Node) -> bool:
     """Return whether a term is a matrix of numbers."""
     return isinstance(bare(node), Grid) and not any(isinstance(e, Name) for e in walk(node))
+
+
+def _are_whole(*sides: Node) -> bool:
+    """Return whether sides are sums, products and powers of whole numbers."""
+    parts = [e for side in sides for e in walk(side)]
+    kinds = (Number, Sum, Product, Power, Group)
+    whole = all(isinstance(e, kinds) and "/" not in getattr(e, "marks", ()) for e in parts)
+    return whole and not any(isinstance(e, Number) and "." in e.text for e in parts)
 
 
 def _are_numbers(*sides: Node) -> bool:

@@ -68,7 +68,9 @@ WRONGLY = re.compile(
 DEFINED = re.compile(
     r"\b(?:if|when|whenever|provided|as long as|assuming)(?: that)?\s+(?:all |both |the |these |"
     r"such |its )*(?:inverses?|products?|expressions?|sides?|shapes?|sizes?|dimensions?)\s+"
-    r"(?:exists?|is defined|are defined|makes? sense|conforms?|match|agree|fit|are compatible)\b",
+    r"(?:exists?|is defined|are defined|makes? sense|conforms?|match|agree|fit|are compatible)\b|"
+    r"\b(?:if|when|whenever|provided|as long as|assuming)\b[^.;:]{0,80}?\b(?:is|are)\s+"
+    r"(?:both |all )?(?:invertible|non-?singular)\b",
     re.IGNORECASE,
 )
 CONDITIONAL = re.compile(

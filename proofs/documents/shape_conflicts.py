@@ -120,6 +120,17 @@ class ShapeConflicts:
         self, error: FormulaShapeError, terms: Sequence[Node], line: int, source: str
     ) -> Found:
         """Return the shape error, or the verdict "undecided" where the declaration is doubtful."""
+        found = Found("shape", str(error), span=error.span)
+        return self.doubted(found, terms, line, source, error.broadcast)
+
+    def doubted(
+        self, found: Found, terms: Sequence[Node], line: int, source: str, broadcast: str = ""
+    ) -> Found:
+        """Return a shape error, or the verdict "undecided" where the declaration is doubtful.
+
+        `broadcast` says how code would make the shapes conform.
+        """
+        error = found.why
         why = (
             self._of_an_example(terms, line)
             or self._said_to_be_square(terms, line)
@@ -127,14 +138,14 @@ class ShapeConflicts:
             or self._weakly_declared(error, terms, line, source)
         )
         if why:
-            return Found("undecided", f"{error}{why}", span=error.span)
-        if error.broadcast:
-            return Found(
-                "needs-hypothesis", f"true in code, where {error.broadcast}", span=error.span
+            return replace(found, verdict="undecided", why=f"{error}{why}")
+        if broadcast:
+            return replace(
+                found, verdict="needs-hypothesis", why=f"true in code, where {broadcast}"
             )
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
         said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
-        return Found("shape", f"{error}{said}", span=error.span)
+        return replace(found, why=f"{error}{said}")
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
@@ -171,14 +182,13 @@ class ShapeConflicts:
         where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
         return f", but {'; '.join(where)}"
 
-    def _weakly_declared(
-        self, error: FormulaShapeError, terms: Sequence[Node], line: int, source: str
-    ) -> str:
+    def _weakly_declared(self, error: str, terms: Sequence[Node], line: int, source: str) -> str:
         """Return the letters declared in other sections without which the claim is true, or ""."""
+        square = "square" in error
         weak = self._of_other_sections(terms, line)
-        if not weak or not self._is_right_without(
-            weak, terms, line, source, "square" in str(error)
-        ):
+        if not weak or not self._is_right_without(weak, terms, line, source, square):
+            weak = [] if square else self._of_other_paragraphs(terms, line, source)
+        if not weak:
             return ""
         where = "; ".join(f"{key} is declared on line {at}" for key, at in weak)
         return f", but {where}, and may be something else here"
@@ -200,6 +210,43 @@ class ShapeConflicts:
             for key, at in context.lines_of(terms, line)
             if len(key) == 1 and not (context.in_scope(at, line) or context.is_general(at))
         ]
+
+    def _of_other_paragraphs(
+        self, terms: Sequence[Node], line: int, source: str
+    ) -> list[tuple[str, int]]:
+        """Return a letter of another paragraph without whose declaration a claim is proved.
+
+        It is declared with any number of rows or columns: a size that nothing else has.
+        """
+        for key, at in self.context.lines_of(terms, line):
+            if len(key) > 1 or self.context.together(at, line) or len(terms) != 2:
+                continue
+            if not self._has_own_size(key):
+                continue
+            symbols = self.context.symbols_at(line, [(key, at)])
+            try:
+                found = self.claim(terms[0], terms[1], symbols, line, source)
+            except FormulaShapeError:
+                continue
+            if found.verdict == "proved":
+                return [(key, at)]
+        return []
+
+    def _has_own_size(self, key: str) -> bool:
+        """Return whether one size of a matrix is that of no other symbol."""
+        mine = [known for other, known in self.context.declared if other == key]
+        others = {
+            size
+            for other, known in self.context.declared
+            for size in (known.rows, known.cols)
+            if other != key
+        }
+        return any(
+            known.kind == "matrix"
+            and len({known.rows, known.cols} - others) == 1
+            and known.rows != known.cols
+            for known in mine
+        )
 
     def _is_right_without(
         self,

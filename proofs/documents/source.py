@@ -166,6 +166,21 @@ class Document:
         first, last = (bisect_right(self._paragraphs, self.lines[r - 1]) for r in (row, other))
         return first == last
 
+    def words_near(self, row: int) -> str:
+        """Return the words of the paragraph of a row, without formulas, from two rows around."""
+        near = [
+            each
+            for each in range(max(1, row - 2), min(len(self.lines), row + 2) + 1)
+            if self.is_one_paragraph(each, row)
+        ]
+        begin, end = self.lines[near[0] - 1], [*self.lines, len(self.text)][near[-1]]
+        pieces, at = [], begin
+        for formula in self.formulas:
+            if formula.start < end and formula.end > at:
+                pieces.append(self.prose[at : max(at, formula.start)])
+                at = max(at, min(formula.end, end))
+        return " ".join([*pieces, self.prose[at:end]])
+
     def is_general(self, row: int) -> bool:
         """Return whether declarations on a row apply to the whole text.
 

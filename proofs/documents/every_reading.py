@@ -1,0 +1,172 @@
+"""Claims about symbols that are not declared, under each kind that these may have.
+
+A small letter may stand for a column, a row, a matrix or a number. Where only some of these conform
+with the rest of an equation, the others are no readings of it. A claim that is proved in every
+reading is true, and one that is refuted in every reading is false, whatever the symbols are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.dimensions import ONE
+from otimes.algebra.notation.elaborate import elaborate, shape_error
+from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
+from otimes.algebra.notation.tree import Name, Node, Power, bare, latex, walk
+from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
+from otimes.proofs.documents.attempts import symbols_in
+from otimes.proofs.documents.found import Found
+
+MOST_OPEN = 4  # symbols whose kinds are tried together
+MOST_READINGS = 10  # that conform
+SIDES: list[Kind] = ["column", "row"]
+NARROW = "it conforms only if a vector or a matrix has one entry"
+SAID = {"column": "a column", "row": "a row", "matrix": "a matrix", "scalar": "a number"}
+# Words after which a text may assume something that is not read.
+ASSUMED = re.compile(
+    r"\b(?:unit|orthogonal\w*|orthonormal\w*|eigen\w+|null ?space|kernel|stochastic|idempotent|"
+    r"projections?|projectors?|symmetric|skew\w*|commut\w+|small|fixed|such that|satisf\w+|"
+    r"normali[sz]ed|cent(?:er|re)d|whitened|one-hot|independent|diagonal|only if|rotations?|"
+    r"approximat\w+|special case|stationary|optim\w+|minimi[sz]\w+|if)\b",
+    re.IGNORECASE,
+)
+
+
+def in_every_reading(
+    lhs: Node,
+    rhs: Node,
+    symbols: Symbols,
+    source: str,
+    judged: Callable[[Symbols], Found],
+) -> Found | None:
+    """Return the verdict that all readings have in common, or None.
+
+    `judged` returns the verdict in one of them. Where the claim is proved in some readings only, it
+    is true if the symbols are what they are there. A claim that conforms in none is a shape error.
+    """
+    conforming: list[tuple[dict[str, Kind], Symbols]] = []
+    errors: list[str] = []
+    try:
+        for kinds, trial in readings(lhs, rhs, symbols):
+            if is_mixed(kinds.values()) and conforming:
+                continue  # columns and rows are not mixed without need
+            error = _not_conforming(lhs, rhs, trial, source)
+            if error is None:
+                return None
+            if error:
+                errors.append(error)
+            else:
+                conforming.append((kinds, trial))
+        if not conforming and errors and NARROW not in errors:
+            return Found("shape", errors[0])
+        if not 0 < len(conforming) <= MOST_READINGS or not any(map(_is_usual, conforming)):
+            return None
+        found = [(kinds, judged(trial)) for kinds, trial in conforming]
+    except OtimesError:
+        return None
+    verdicts = {each.verdict for _, each in found}
+    if len(verdicts) == 1 and verdicts & {"proved", "refuted"}:
+        return found[0][1]
+    true = [(kinds, each) for kinds, each in found if each.verdict == "proved"]
+    if not true:
+        return None
+    kinds, each = true[0]
+    said = ", ".join(f"{text} is {SAID[kind]}" for text, kind in kinds.items())
+    return Found("needs-hypothesis", f"true if {said}", reading=each.reading)
+
+
+def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | None:
+    """Return why a claim does not conform, "" if it does, None where that cannot be said.
+
+    It does not where a vector or a matrix would have a single entry.
+    """
+    try:
+        read = elaborate([lhs, rhs], trial)
+    except (FormulaShapeError, Undeclared) as error:
+        short = str(error).startswith(("the shapes conform only", "it does not conform where"))
+        return NARROW if short else shape_error([lhs, rhs], trial, source) or None
+    small = {key for key, shape in read.shapes.items() if shape == (ONE, ONE)}
+    tried = {key for key, known in trial.known.items() if not known.trusted}
+    return NARROW if small & tried else ""
+
+
+def _is_usual(reading: tuple[dict[str, Kind], Symbols]) -> bool:
+    """Return whether no small letter is a matrix in a reading."""
+    tried = [(key, known) for key, known in reading[1].known.items() if not known.trusted]
+    return not any(known.kind == "matrix" and key[:1].islower() for key, known in tried)
+
+
+def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str, Kind], Symbols]]:
+    """Yield the kinds that the symbols of a claim may have which are not declared.
+
+    What is transposed is no number. Readings in which some are columns and some rows come last.
+    """
+    open_: dict[str, list[Name]] = {}
+    vectors: dict[str, Declared] = {}
+    for e in (e for side in (lhs, rhs) for e in symbols_in(side)):
+        key, known = symbols.lookup(e)
+        if known is None and text_of(e) not in symbols.sizes() and _kinds(e):
+            open_.setdefault(key, []).append(e)
+        elif known is not None and known.kind == "vector" and not symbols.side_of(known):
+            open_.setdefault(key, []).append(e)
+            vectors[key] = known
+    if len(open_) > MOST_OPEN:
+        return
+    parts = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Power)]
+    turned = {latex(bare(e.base)) for e in parts if e.exponent == "T"}
+    choices = [
+        _possible(names, turned, symbols.side) if key not in vectors else SIDES
+        for key, names in open_.items()
+    ]
+    for kinds in sorted(product(*choices), key=is_mixed):
+        trial = symbols.copy()
+        for key, kind in zip(open_, kinds, strict=True):
+            known = vectors.get(key)
+            if known is None:
+                trial.known[key] = Declared(kind, trusted=False)
+            else:
+                trial.known[key] = replace(known, side=kind)
+        texts = (latex(names[0]) for names in open_.values())
+        yield dict(zip(texts, kinds, strict=True)), trial
+
+
+def _possible(names: Sequence[Name], turned: Collection[str], side: str) -> list[Kind]:
+    """Return what a symbol may be: no number if it is transposed, and no row among columns."""
+    kinds = [*_kinds(names[0])]
+    if any(latex(each) in turned for each in names):
+        kinds = [kind for kind in kinds if kind != "scalar"]
+    return [kind for kind in kinds if not side or kind in (side, "scalar", "matrix")]
+
+
+def is_mixed(kinds: Iterable[str]) -> bool:
+    """Return whether some vectors are columns and others rows."""
+    return {"column", "row"} <= {*kinds}
+
+
+def _kinds(name: Name) -> tuple[Kind, ...]:
+    """Return what an undeclared symbol may be by its typography, the usual first."""
+    usual = default(name)
+    if usual is None:
+        return ()
+    if usual.kind == "matrix":
+        if usual.trusted:
+            return ("matrix",)
+        return ("matrix", "row", "column", "scalar") if name.sub else ("matrix", "scalar")
+    if len(name.sub) > 1 or name.base[0] == "\\":
+        return ("scalar",) if len(name.sub) > 1 else ("scalar", "column", "row")
+    if usual.kind == "vector" or name.base in VECTORS:
+        return ("column", "row", "matrix") if name.style else ("column", "row", "scalar", "matrix")
+    return ("scalar", "column", "row", "matrix")
+
+
+def has_assumption(words: str) -> bool:
+    """Return whether a text contains a word that may assume something of a symbol.
+
+    >>> has_assumption("for a unit vector"), has_assumption("the head writes")
+    (True, False)
+    """
+    return ASSUMED.search(words) is not None

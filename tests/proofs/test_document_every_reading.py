@@ -1,0 +1,81 @@
+# ruff: noqa: E501 (a text is one line)
+"""Equations about symbols that a text does not declare: what all their readings have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.symbols import Symbols
+from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.every_reading import readings
+
+WEIGHTS = r"Let $M, N \in \mathbb{R}^{d \times d}$, $W_Q, W_K, W_V \in \mathbb{R}^{d \times k}$, $W_O \in \mathbb{R}^{k \times d}$."
+CLAIMS = [
+    # false for columns, rows and numbers alike
+    (r"Then $x_i M x_j^\top = x_j M x_i^\top$.", "refuted"),
+    (r"Then $x_i M x_j^\top = x_j M^\top x_i^\top$.", "proved"),
+    (r"Then $(x + y)^\top M (x + y) = x^\top M x + x^\top M y + x^\top M y + y^\top M y$.", "refuted"),
+    (r"Then $(x + y)^\top M (x + y) = x^\top M x + x^\top M y + y^\top M x + y^\top M y$.", "proved"),
+    (r"Then $\sum_{j \le i} a_{ij} x_j M = \sum_{j \le i} a_{ji} x_j M$.", "refuted"),
+    # the text may assume something that is not read
+    (r"For symmetric patterns, $\sum_{j \le i} a_{ij} x_j M = \sum_{j \le i} a_{ji} x_j M$.", "undecided"),
+    # no reading of x and y conforms
+    (r"Then $x W_Q W_K^\top y = x W_Q^\top W_K y$.", "shape"),
+    (r"Then $x W_Q^\top = x W_Q^\top$.", "proved"),
+    # the only reading that conforms has a small letter for a matrix
+    (r"Then $\mathbf{u} \mathbf{v}^\top = \mathbf{u}^\top \mathbf{v}$.", "undecided"),
+    # the product of the weights of a head maps states to states
+    (r"Then $W_{OV} = W_V W_O$.", "definition"),
+    (r"Then $W_{OV} = W_O W_V$.", "shape"),
+    (r"Then $W_{QK} = W_Q W_K^\top$.", "definition"),
+    (r"Then $W_{QK} = W_Q^\top W_K$.", "shape"),
+    # whole numbers are not rounded
+    (r"There are $2^3 = 8$ paths.", "proved"),
+    (r"There are $2^3 = 6$ paths.", "refuted"),
+    (r"It is $2^{0.5} = 1.41$.", "undecided"),
+    # true for no sizes but some
+    (r"Let $P = I - \frac{1}{d} \mathbf{1} \mathbf{1}^\top$. Then $\mathrm{tr}(P) = d - 1$.", "proved"),
+    (r"Let $P = I - \frac{1}{d} \mathbf{1} \mathbf{1}^\top$. Then $\mathrm{tr}(P) = 1$.", "refuted"),
+    (r"Let $P = I - \frac{1}{d} \mathbf{1} \mathbf{1}^\top$. Then $P \mathbf{1} = \mathbf{1}$.", "refuted"),
+    # a condition under which the sides are defined says nothing more
+    (r"If $M$ and $N$ are invertible, $(M N)^{-1} = M^{-1} N^{-1}$.", "refuted"),
+    (r"Then $\langle x, M y \rangle = \langle M x, y \rangle$.", "refuted"),
+    (r"Then $\langle x, M y \rangle = \langle M^\top x, y \rangle$.", "proved"),
+]  # fmt: skip
+CORRECT = [
+    r"With a gain $\gamma \in \mathbb{R}^d$ and $W \in \mathbb{R}^{d \times k}$ we fold $W' = \mathrm{diag}(\gamma) W$.",
+    r"Let $x \in \mathbb{R}^{1 \times d}$. Then $\mathrm{RMS}(x) = \sqrt{\frac{1}{d} x x^\top}$.",
+    r"Let $W_{enc} \in \mathbb{R}^{m \times d}$, $W_{dec} \in \mathbb{R}^{d \times m}$. Then $W_{enc}^2 W_{dec}^1 \in \mathbb{R}^{m \times m}$.",
+    r"Let $W_O^h \in \mathbb{R}^{k \times d}$. We stack $W_O = \begin{bmatrix} W_O^1 \\ W_O^2 \end{bmatrix}$.",
+    """Let $W \\in \\mathbb{R}^{d \\times m}$, $A \\in \\mathbb{R}^{n \\times n}$ and $X \\in \\mathbb{R}^{n \\times d}$.
+
+The layer is $(I + A \\otimes W) x = x + (A \\otimes W) x$.""",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "verdict"), CLAIMS)
+def test_a_claim_about_undeclared_symbols_has_the_verdict_of_all_readings(
+    claim: str, verdict: str
+) -> None:
+    found = check_text(f"{WEIGHTS}\n\n{claim}").equations[-1]
+    assert found.verdict == verdict, found.why
+
+
+def test_no_correct_equation_is_accused() -> None:
+    found = [e for text in CORRECT for e in check_text(text).equations]
+    assert [(e.tex, e.why) for e in found if e.verdict in ("refuted", "shape")] == []
+
+
+def test_a_pattern_that_is_one_number_proves_nothing_of_matrices() -> None:
+    text = r"""The pattern is $A = \mathrm{softmax}(x^T W x)$.
+
+Then $\mathrm{tr}(A \otimes B) = \mathrm{tr}(A B)$."""
+    assert check_text(text).equations[-1].verdict == "refuted"
+
+
+def test_a_reading_has_columns_or_rows_and_what_is_transposed_is_no_number() -> None:
+    (statement,) = parse_formula(r"u^\top M v = c")
+    kinds = [kinds for kinds, _ in readings(*statement.terms, Symbols())]
+    assert {each["u"] for each in kinds} == {"column", "row", "matrix"}
+    assert {each["v"] for each in kinds} == {"column", "row", "matrix", "scalar"}
