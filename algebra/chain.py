@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import pairwise
 from textwrap import indent
 from typing import Any
 
+from otimes.algebra.decide.display import counterexample_html
 from otimes.algebra.errors import LanguageError, RuleError, ShapeError
 from otimes.algebra.explain.derivation import Step, one_step
 from otimes.algebra.facts.equations import stated
 from otimes.algebra.language.assumptions import inequalities_of
+from otimes.algebra.language.latex import latex
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.text import read_chain
 from otimes.algebra.rules.given import as_pair
@@ -42,12 +45,15 @@ class Link:
         """Why, in one sentence."""
         return self.verdict.reason if self.verdict else self.error
 
+    @property
+    def found(self) -> str:
+        """The status, and how the link was proved or why it was not."""
+        several = "the same expression" if self.before == self.after else "in several steps"
+        how = f"by {self.step.rule}" if self.step else several
+        return f"proved, {how}" if self.status == "proved" else f"{self.status}: {self.reason}"
+
     def __str__(self) -> str:
-        found = f"by {self.step.rule}" if self.step else "in several steps"
-        why = f"{self.status}, {found}"
-        if self.status != "proved":
-            why = f"{self.status}: {self.reason}"
-        return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({why})"
+        return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({self.found})"
 
 
 class Chain(tuple[Link, ...]):
@@ -84,6 +90,20 @@ class Chain(tuple[Link, ...]):
         return f"{which} not proved"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """Return the links as a table, each failing one with its counterexample multiplied out."""
+        rows = []
+        for number, link in enumerate(self, 1):
+            sides = f"$ {latex(link.before)} = {latex(link.after)} $"
+            cells = (f"{number}.", escape(sides), escape(link.found))
+            left = '<td style="text-align:left">'
+            rows.append(f"<tr>{''.join(f'{left}{cell}</td>' for cell in cells)}</tr>")
+            if link.verdict is not None and link.verdict.counterexample is not None:
+                shown = counterexample_html(link.verdict.counterexample)
+                rows.append(f'<tr><td></td><td colspan="2">{shown}</td></tr>')
+        links = "1 link" if len(self) == 1 else f"{len(self)} links"
+        return f"<table>{''.join(rows)}</table><div>{links}: {self._summary()}</div>"
 
 
 def check_chain(

@@ -197,12 +197,19 @@ class Verdict:
         sign = r"\neq" if self.status == "refuted" else "="
         return f"{latex(claim.lhs)} {sign} {latex(claim.rhs)}"
 
-    def _repr_latex_(self) -> str:
+    def latex(self) -> str:
+        """Return the steps of the proof as TeX; without them the claim, and the counterexample.
+
+        To be set in display math, as in `$$…$$`.
+        """
         if self.steps is not None and len(self.steps):
-            return self.steps._repr_latex_()
+            return self.steps.latex()
         found = self.counterexample
         rows = [self._sides(), *([counterexample_latex(found)] if found else [])]
-        return "$$\n" + "\n\\qquad\n".join(filter(None, rows)) + "\n$$"
+        return "\n\\qquad\n".join(filter(None, rows))
+
+    def _repr_latex_(self) -> str:
+        return f"$$\n{self.latex()}\n$$"
 
     def _repr_html_(self) -> str:
         """Return the claim, its status and why; then the steps or the counterexample."""

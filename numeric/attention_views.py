@@ -11,12 +11,13 @@ import numpy as np
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.mixing import output_value_norms
+from otimes.numeric.brief import Brief
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.prompt import is_batch, read_prompt
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnAttention:
+@dataclass(frozen=True, slots=True, repr=False)
+class DrawnAttention(Brief):
     """The attention of every layer on one prompt, and the prompt's tokens as text.
 
     `attention` has an array [1, head, query, key] for each layer, the format of Hugging Face's

@@ -32,6 +32,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.brief import Brief
 from otimes.numeric.config import PATTERN_SETTINGS, check_settings
 from otimes.numeric.experts import by_neuron
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
@@ -53,8 +54,8 @@ FROZEN = (*PATTERN_SETTINGS, "kv_rank", "n_experts", "embed_scale", "embed_norm"
 """The settings that paths take into account: those of patterns, which are constant, and these."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Direction:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Direction(Brief):
     """A logit as a function of the residual stream, $x ↦ x · w + constant$, at one position."""
 
     position: int
@@ -62,8 +63,8 @@ class Direction:
     constant: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FrozenPass:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class FrozenPass(Brief):
     """One prompt with its patterns and norm scales, and the outputs or the gates of its MLPs.
 
     `first` is the residual stream before the first layer. Either `mlp_outs` or `mlp_gates` is

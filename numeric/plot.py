@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
-from otimes.numeric.circuits.result import Named
+from otimes.numeric.circuits.result import Named, visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def plot(result: Named) -> "Figure":
         )
     if not result.values.size:
         raise OtimesError(f"there is nothing to plot, the array is empty: {result!r}")
-    panels = list(result._tables())
+    panels = list(result._panels())
     complex_plane = np.iscomplexobj(result.values)
     if complex_plane:
         named = [(title, rows, entries) for title, rows, _, entries in panels]
@@ -95,7 +95,8 @@ def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]])
         axis.scatter(found.real, found.imag, s=12)
         size = np.abs(found).sum()
         score = f"  Σλ/Σ|λ| = {found.real.sum() / size:.2f}" if size else ""
-        axis.set(title=title + score, xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
+        axis.set_title(title + score, fontsize=9)
+        axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         axis.set(xlabel="Re λ", ylabel="Im λ")
     figure.suptitle(result.kind)
     return figure
@@ -137,7 +138,9 @@ def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
         scale = {"cmap": "RdBu_r", "vmin": -max(high, -low), "vmax": max(high, -low)}
     else:
         scale = {"cmap": "viridis", "vmin": low, "vmax": high}
-    for axis, (title, rows, columns, entries) in zip(axes, panels, strict=True):
+    for axis, (title, rows, names, every) in zip(axes, panels, strict=True):
+        largest = result._largest_tokens(every) or [*range(len(names))]
+        columns, entries = [names[i] for i in largest], every[:, largest]
         image = axis.imshow(entries if unit is None else entries / unit, aspect="auto", **scale)
         axis.set_title(title)
         axis.set(xlabel=result.axes[-1], ylabel=result.axes[-2] if len(result.axes) > 1 else "")
@@ -160,8 +163,8 @@ def _with_unit(kind: str) -> str:
 
 
 def _plain(labels: Sequence[str]) -> list[str]:
-    """Return labels with dollar signs escaped, which matplotlib would read as mathtext."""
-    return [label.replace("$", r"\$") for label in labels]
+    """Return labels with visible white space, and with what matplotlib reads as math escaped."""
+    return [visible(label).replace("$", r"\$") for label in labels]
 
 
 def _grid(figure_of: Any, count: int, side: float = 2.8) -> tuple["Figure", list[Any]]:

@@ -6,7 +6,7 @@ The coloured table of a terminal and the plain table of a pipe are made from the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from textwrap import indent
+from textwrap import fill, indent
 from typing import TYPE_CHECKING
 
 from otimes.proofs.evidence import FALLEN_SHORT
@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from otimes.proofs.on_models import ModelEvidence
 
 COLUMNS = ("theorem", "proof", "exact", "recorded", "evaluated", "sensitivity", "mutants")
-LEGEND = (
-    "exact: examples drawn. recorded: models on which an expression was compared with a recorded\n"
-    "activation, and the worst error/bound. evaluated: models on which both sides were evaluated.\n"
-    "sensitivity: the smallest detectable relative change of a factor. mutants: refuted, in\n"
-    "parentheses those confirmed to be true, and after + the wrong bindings that were noticed."
-)
+LEGEND = {
+    "exact": "examples drawn",
+    "recorded": "models on which an expression was compared with a recorded activation, and the "
+    "worst error/bound",
+    "evaluated": "models on which both sides were evaluated",
+    "sensitivity": "the smallest detectable relative change of a factor",
+    "mutants": "refuted, in parentheses those confirmed to be true, and after + the wrong bindings "
+    "that were noticed",
+}
+"""What the entries of each column are."""
+LEGEND_WIDTH = 92
 WIDE = 110
 """The minimum width of a terminal, in columns, for the titles of theorems."""
 
@@ -55,6 +60,28 @@ def row(each: TheoremReport) -> tuple[Cell, ...]:
         Cell("-" if largest is None else figure(largest)),
         _mutants(each),
     )
+
+
+def shown_columns(report: Report) -> tuple[int, ...]:
+    """Return the numbers of the columns in which there is something: of the checks that were made.
+
+    With `quick` there is nothing about models and mutants.
+    """
+    rows = [row(each) for each in report.theorems]
+    return tuple(
+        column
+        for column, name in enumerate(COLUMNS)
+        if name in ("theorem", "proof", "exact") or any(line[column].text != "-" for line in rows)
+    )
+
+
+def legend(report: Report) -> str:
+    """Return what the columns of a report mean, and what else there is to say of it."""
+    named = [COLUMNS[column] for column in shown_columns(report)]
+    meaning = " ".join(f"{name}: {LEGEND[name]}." for name in named if name in LEGEND)
+    about_models = definitions(report) if "recorded" in named or "evaluated" in named else ""
+    parts = (fill(meaning, LEGEND_WIDTH), about_models, from_cache(report))
+    return "\n".join(filter(None, parts))
 
 
 def _on_models(models: Sequence[ModelEvidence]) -> Cell:
@@ -86,8 +113,10 @@ def _mutants(each: TheoremReport) -> Cell:
 
 def plain_table(report: Report) -> str:
     """Return the table as plain aligned text, for a pipe or a file."""
-    table = [COLUMNS, *(tuple(cell.text for cell in row(each)) for each in report.theorems)]
-    widths = [max(len(line[column]) for line in table) for column in range(len(COLUMNS))]
+    shown = shown_columns(report)
+    every = [COLUMNS, *(tuple(cell.text for cell in row(each)) for each in report.theorems)]
+    table = [[line[column] for column in shown] for line in every]
+    widths = [max(len(line[column]) for line in table) for column in range(len(shown))]
     return "\n".join(
         "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
         for line in table
@@ -100,13 +129,15 @@ def rich_table(report: Report, width: int) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    rows = [row(each) for each in report.theorems]
+    shown = shown_columns(report)
+    rows = [tuple(row(each)[column] for column in shown) for each in report.theorems]
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), header_style="bold")
-    name, *others = COLUMNS
+    name, *others = (COLUMNS[column] for column in shown)
     table.add_column(name, no_wrap=True)
     wide = width >= WIDE
+    left = _left_over([name, *others], rows, width)
     if wide:
-        table.add_column("title", style="dim", no_wrap=True, max_width=_left_over(rows, width))
+        table.add_column("title", style="dim", no_wrap=True, max_width=left)
     for other in others:
         table.add_column(other, no_wrap=wide or other in ("proof", "exact", "sensitivity"))
     chapter = None
@@ -119,9 +150,9 @@ def rich_table(report: Report, width: int) -> Table:
     return table
 
 
-def _left_over(rows: list[tuple[Cell, ...]], width: int) -> int:
+def _left_over(names: Sequence[str], rows: list[tuple[Cell, ...]], width: int) -> int:
     """Return the width left for the title column, besides the others and their padding."""
-    columns = zip(COLUMNS, *([cell.text for cell in line] for line in rows), strict=True)
+    columns = zip(names, *([cell.text for cell in line] for line in rows), strict=True)
     return width - sum(max(map(len, column)) + 2 for column in columns) - 3
 
 

@@ -106,7 +106,9 @@ def list_theorems(files: tuple[str, ...], keyword: str | None, as_json: bool) ->
         else:
             entries = _catalogue.index(cache)
     if keyword is not None:
-        entries = [each for each in entries if _catalogue.matches(keyword, each)]
+        known, entries = entries, [one for one in entries if _catalogue.matches(keyword, one)]
+        if not entries:
+            _stop(f"no theorem matches {keyword!r}, of {len(known)}", FELL_SHORT)
     if as_json:
         _print_json({"schema": 1, "theorems": entries})
         return ALL_WELL
@@ -671,11 +673,7 @@ def _print_reports(reports: list[DocumentReport]) -> None:
 
 def _print_report(report: Report) -> None:
     """Print the table, a block for each failed check, and the summary in the last line."""
-    from otimes import _table
-    from otimes._table import block, plain_table, rich_table, shortcomings
-
-    legend_of = (_table.LEGEND, _table.definitions(report), _table.from_cache(report))
-    legend = "\n".join(filter(None, legend_of))
+    from otimes._table import block, legend, plain_table, rich_table, shortcomings
 
     short = [block(heading, detail) for heading, detail in shortcomings(report)]
     if sys.stdout.isatty():
@@ -684,12 +682,12 @@ def _print_report(report: Report) -> None:
 
         console = Console()
         console.print(rich_table(report, console.width))
-        console.print(Text(legend, style="dim"))
+        console.print(Text(legend(report), style="dim"))
         for each in short:
             console.print(Text(f"\n{each}", style="red"))
         console.print()
     else:
-        click.echo("\n\n".join([plain_table(report), legend, *short, ""]), nl=False)
+        click.echo("\n\n".join([plain_table(report), legend(report), *short, ""]), nl=False)
     click.echo(report.summary())
 
 

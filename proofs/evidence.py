@@ -273,13 +273,18 @@ class Report:
         refuted = sum(m.refuted for m in mutants)
         still_true = sum(len(m.still_true) for m in mutants)
         escaped = sum(len(m.escaped) for m in mutants)
-        line = (
-            f"{len(theorems)} theorem{'' if len(theorems) == 1 else 's'}: {self.states()}, "
-            f"{exact} exact, {recorded} compared with recorded activations and "
-            f"{len(held) - recorded} evaluated on {len(seen)} model{'' if len(seen) == 1 else 's'} "
-            f"(worst error/bound {worst:.2g}), {refuted} mutants refuted, {still_true} still true"
-        )
-        return line + (f", {escaped} escaped" if escaped else "")
+        parts = [f"{self.states()}", f"{exact} exact"]
+        if seen or any(t.models for t in theorems):
+            on = f"on {len(seen)} model{'' if len(seen) == 1 else 's'}"
+            parts.append(
+                f"{recorded} compared with recorded activations and "
+                f"{len(held) - recorded} evaluated {on} (worst error/bound {worst:.2g})"
+            )
+        if mutants:
+            parts += [f"{refuted} mutants refuted", f"{still_true} still true"]
+        parts += [f"{escaped} escaped"] if escaped else []
+        number = f"{len(theorems)} theorem{'' if len(theorems) == 1 else 's'}"
+        return f"{number}: {', '.join(parts)}"
 
     def states(self) -> str:
         """Return the number of entries in each state as text, `proved` first."""

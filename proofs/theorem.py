@@ -217,8 +217,14 @@ def find(name: str) -> Theorem:
     for declared in (DECLARED, OWN):
         if name in declared:
             return declared[name]
-    near = get_close_matches(name, [*DECLARED, *OWN], n=3)
-    hint = f"similar names are {', '.join(near)}" if near else "`otimes search` finds theorems"
+    if Path(name).suffix:
+        raise OtimesError(
+            f"{name!r} is no theorem and no Python file of theorems; "
+            f"`otimes check {name}` checks the equations of a document"
+        )
+    every = [*DECLARED, *OWN]
+    near = get_close_matches(name, every, n=3) or [each for each in every if name.lower() in each]
+    hint = f"similar names are {', '.join(near[:3])}" if near else "`otimes search` finds theorems"
     raise OtimesError(f"there is no theorem {name!r}; {hint}")
 
 

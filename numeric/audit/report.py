@@ -53,16 +53,17 @@ class Report:
         on = f" on {self.n_tokens} tokens" if self.n_tokens else ""
         return f"{places}{on} in {self.dtype}"
 
+    def _outcome(self) -> tuple[str, str]:
+        """Return the verdict in words, and what it rests on."""
+        if not self.passed:
+            return f"{self.name} does not compute the reference", self.looked()
+        worst = max(self.ratios.values(), default=0.0)
+        seen = f"{self.looked()}, error/bound at most {worst:.2g}"
+        return f"{self.name} computes the reference", seen
+
     def __str__(self) -> str:
         """Return the report as text."""
-        looked = self.looked()
-        if self.passed:
-            worst = max(self.ratios.values(), default=0.0)
-            lines = [
-                f"{self.name} computes the reference: {looked}, error/bound at most {worst:.2g}"
-            ]
-        else:
-            lines = [f"{self.name} does not compute the reference: {looked}"]
+        lines = [": ".join(self._outcome())]
         lines += [f"  first    {self.findings[0]}"] if self.findings else []
         lines += [f"  also     {finding}" for finding in self.findings[1:8]]
         if len(self.findings) > 8:
@@ -88,7 +89,18 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(str(self))}</pre>"
+        """Return the verdict, then a table of the findings, the gauges and the remarks."""
+        verdict, looked = self._outcome()
+        rows = [("first" if k == 0 else "also", str(each)) for k, each in enumerate(self.findings)]
+        rows += [("gauge", str(gauge)) for gauge in self.gauges]
+        rows += [("note", note) for note in self.notes]
+        left = '<td style="text-align:left">'
+        lines = "".join(
+            f'<tr><th style="text-align:left">{kind}</th>{left}{escape(each)}</td></tr>'
+            for kind, each in rows
+        )
+        table = f"<table>{lines}</table>" if rows else ""
+        return f"<div><b>{escape(verdict)}</b>: {escape(looked)}</div>{table}"
 
     def html(self) -> str:
         """Return the report as an HTML page with a map of the hook points."""

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.brief import Brief
 from otimes.numeric.files import (
     check_writable,
     json_bytes,
@@ -37,8 +38,8 @@ DEGREE = 3
 NAMES = ("A", "B", "C")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AdditionNetwork:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AdditionNetwork(Brief):
     """A network (A_a + B_b)² C on pairs of numbers modulo p; its weights are read-only."""
 
     A: Float[np.ndarray, "p hidden"]
@@ -204,8 +205,8 @@ class AdditionRecipe:
     memorised_at: int = 500
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class AdditionRun:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class AdditionRun(Brief):
     """A run: which pairs it was trained on, its curve, and the network early and at the end.
 
     The columns of `curve` are the step, the loss on the training pairs in nats, and the shares of

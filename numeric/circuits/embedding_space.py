@@ -26,6 +26,7 @@ from scipy.linalg import qr
 from scipy.optimize import linear_sum_assignment
 
 from otimes.algebra.errors import OtimesError, RuleError
+from otimes.numeric.brief import Brief
 from otimes.numeric.circuits.factored import Factored, triangle
 from otimes.numeric.circuits.heads import ov_circuit, qk_circuit, token_labels
 from otimes.numeric.circuits.result import Named
@@ -229,8 +230,8 @@ def align_layers(
     return Alignment(tuple(zip(first.tolist(), second.tolist(), strict=True)), similarity)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stitching:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Stitching(Brief):
     r"""A map K [d_A, d_B] from one residual stream to another, $x_B ≈ x_A K$, and its residual.
 
     `residual` is $‖K E_B - E_A‖_F / ‖E_A‖_F$: 0 if K reproduces the first model's logits exactly.

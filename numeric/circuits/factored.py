@@ -154,6 +154,10 @@ class Factored:
         U, S, Vh = np.linalg.svd(R_A @ _transposed(R_B), full_matrices=False)
         return SVD(Q_A @ U, S, Q_B @ _transposed(Vh))
 
+    def singular_values(self) -> np.ndarray:
+        """Return the singular values [*stack, k] in descending order; `svd` has the vectors too."""
+        return np.asarray(np.linalg.svd(self.core(), compute_uv=False))
+
     def top(self, k: int, block_bytes: int = BLOCK_BYTES, by: str = "value") -> list[Entry]:
         """Return the k largest entries of the product, the largest first.
 

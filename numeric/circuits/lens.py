@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.brief import Brief
 from otimes.numeric.circuits.batches import over_prompts
 from otimes.numeric.circuits.factored import triangle
 from otimes.numeric.circuits.heads import token_labels
@@ -79,8 +80,8 @@ def logit_lens(
     return Named("logit lens", rows @ W_U + b_U, axes, labels, about=named_scale)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bands:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Bands(Brief):
     """The singular directions of the unembedding in bands: U [d_model, d_model], S descending.
 
     Band b is the columns `edges[b]` to `edges[b + 1] - 1` of U. If d_vocab < d_model, the last

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,6 +67,15 @@ class Named:
         return np.array(self.values, dtype=dtype, copy=copy)  # type: ignore[call-overload]
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of entries along each axis."""
+        return self.values.shape
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return entries as NumPy does: `scores[1, 2]` is a number, `scores[1]` an array."""
+        return self.values[index]
+
+    @property
     def missing(self) -> float | None:
         """`whole` minus the sum of all entries; None without `whole`."""
         return None if self.whole is None else self.whole - float(self.values.sum())
@@ -74,7 +83,7 @@ class Named:
     def at(self, **where: int | str) -> "Named":
         """Return the part at the given index or label of some axes, which are dropped.
 
-        Raises: OtimesError for an unknown axis, index or label.
+        `about` says which part it is. Raises: OtimesError for an unknown axis, index or label.
         """
         index: list[int | slice] = [slice(None)] * self.values.ndim
         for axis, place in where.items():
@@ -92,7 +101,13 @@ class Named:
         left = tuple(axis for axis in self.axes if axis not in where)
         kept = {axis: each for axis, each in self.labels.items() if axis in left}
         part = np.asarray(self.values[tuple(index)])
-        return Named(self.kind, part, left, kept, self.baseline, self.about)
+        chosen = (
+            f"{axis} {self.labels[axis][i] if axis in self.labels else i}"
+            for axis, i in zip(self.axes, index, strict=True)
+            if isinstance(i, int | np.integer)
+        )
+        about = "; ".join(filter(None, (self.about, ", ".join(chosen))))
+        return Named(self.kind, part, left, kept, self.baseline, about)
 
     def top(self, k: int) -> list[tuple[dict[str, int | str], float]]:
         """Return the k largest entries, the largest first, each with its index; NaN is ignored.
@@ -120,9 +135,10 @@ class Named:
 
     def _names(self, axis: str) -> Sequence[str]:
         size = self.values.shape[self.axes.index(axis)]
-        return self.labels.get(axis) or [f"{axis} {i}" for i in range(size)]
+        prefix = "" if axis == "token" else f"{axis} "  # of a vocabulary, the ids
+        return self.labels.get(axis) or [f"{prefix}{i}" for i in range(size)]
 
-    def _tables(self) -> Iterator[tuple[str, Sequence[str], Sequence[str], np.ndarray]]:
+    def _panels(self) -> Iterator[tuple[str, Sequence[str], Sequence[str], np.ndarray]]:
         """Yield the array as tables over its last two axes: title, rows, columns, entries."""
         whole = self.values.reshape((1,) * (2 - self.values.ndim) + self.values.shape)
         columns = self._names(self.axes[-1]) if self.axes else [""]
@@ -130,6 +146,40 @@ class Named:
         for outer in np.ndindex(whole.shape[:-2]):
             named = zip(self.axes[:-2], outer, strict=True)
             yield ", ".join(self._names(axis)[i] for axis, i in named), rows, columns, whole[outer]
+
+    def _largest_tokens(self, entries: np.ndarray) -> list[int]:
+        """Return the columns to show of a vocabulary, the largest first; none if all are shown."""
+        if self.axes[-1:] != ("token",) or entries.shape[-1] <= SHOWN_COLUMNS or not entries.size:
+            return []
+        order = np.argsort(-entries.max(axis=0), kind="stable")
+        return [int(each) for each in order[:SHOWN_COLUMNS]]
+
+    def _tables(self) -> Iterator[tuple[str, list[list[str]], str]]:
+        """Yield the tables as text: title, lines of cells, and what is cut off.
+
+        The first line has the names of the columns. Of a vocabulary, the tokens with the largest
+        entries are shown, and of any other axis the first entries.
+        """
+        for title, rows, columns, every in self._panels():
+            entries, cut = every[:SHOWN_ROWS], ""
+            shown = self._largest_tokens(entries)
+            if shown:
+                cut = f"the tokens with the largest entries, of {len(columns)}"
+            elif len(every) > SHOWN_ROWS or len(columns) > SHOWN_COLUMNS:
+                cut = f"the first entries of {len(every)} × {len(columns)}"
+            shown = shown or [*range(min(len(columns), SHOWN_COLUMNS))]
+            head = [self._corner(), *(visible(columns[i]) for i in shown)]
+            lines = [
+                [visible(name), *map(_number, line)]
+                for name, line in zip(rows, entries[:, shown].tolist(), strict=False)
+            ]
+            yield title, [head, *lines], cut
+
+    def _corner(self) -> str:
+        """Return the axes of rows and columns, where the names of the columns do not say theirs."""
+        axes = self.axes[-2:]
+        labelled = axes[-1:] == ("token",) or all(axis in self.labels for axis in axes)
+        return f"{axes[0]} \\ {axes[1]}" if len(axes) == 2 and labelled else ""
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{a} {n}" for a, n in zip(self.axes, self.values.shape, strict=True))
@@ -147,27 +197,13 @@ class Named:
             parts[0] += f", random baseline {self.baseline:.4g}"
         if self.whole is not None:
             parts[0] += f", {self._sum()}"
-        for count, (title, rows, columns, entries) in enumerate(self._tables()):
+        for count, (title, (head, *lines), cut) in enumerate(self._tables()):
             if count == SHOWN_ROWS:
                 parts.append("and more")
                 break
-            shown = entries[:SHOWN_ROWS, :SHOWN_COLUMNS].tolist()
-            lines = [
-                [self._visible(name, -2), *map(_number, line)]
-                for name, line in zip(rows, shown, strict=False)
-            ]
-            if shown:
-                head = ["", *(self._visible(name, -1) for name in columns[:SHOWN_COLUMNS])]
-                table = text_table(head, lines)
-                parts.append(f"{title}\n{table}" if title else table)
-            if entries.shape[0] > SHOWN_ROWS or entries.shape[1] > SHOWN_COLUMNS:
-                parts.append(f"the first entries of {entries.shape[0]} × {entries.shape[1]}")
+            table = [text_table(head, lines)] if lines else []
+            parts += [*([title] if title and table else []), *table, *([cut] if cut else [])]
         return "\n".join(parts)
-
-    def _visible(self, name: str, axis: int) -> str:
-        """Return a label with visible white space; a name that is no label is left as it is."""
-        labelled = len(self.axes) >= -axis and self.axes[axis] in self.labels
-        return _visible(name) if labelled else name
 
     def to_pandas(self) -> "DataFrame":
         """Return a pandas DataFrame with a row for each entry: the axes, then the value.
@@ -186,32 +222,34 @@ class Named:
             parts.append(f"<p>random baseline {self.baseline:.4g}</p>")
         if self.whole is not None:
             parts.append(f"<p>{self._sum()}</p>")
-        for count, (title, rows, columns, entries) in enumerate(self._tables()):
+        for count, (title, (head, *lines), cut) in enumerate(self._tables()):
             if count == SHOWN_ROWS:
                 parts.append("<p>and more</p>")
                 break
-            head = "".join(f"<th>{visible_text(name)}</th>" for name in columns[:SHOWN_COLUMNS])
-            lines = "".join(
-                f"<tr><th>{visible_text(rows[i])}</th>"
-                + "".join(f"<td>{_number(x)}</td>" for x in entries[i, :SHOWN_COLUMNS].tolist())
-                + "</tr>"
-                for i in range(min(len(entries), SHOWN_ROWS))
+            corner, *names = map(escape, head)
+            rows = "".join(
+                f"<tr><th>{escape(name)}</th>{''.join(f'<td>{x}</td>' for x in line)}</tr>"
+                for name, *line in lines
             )
-            cut = entries.shape[0] > SHOWN_ROWS or entries.shape[1] > SHOWN_COLUMNS
-            shape = f"the first entries of {entries.shape[0]} × {entries.shape[1]}" if cut else ""
+            columns = "".join(f"<th>{name}</th>" for name in names)
             parts.append(
-                f"<p>{escape(title)}</p><table><tr><th></th>{head}</tr>{lines}</table>{shape}"
+                f"<p>{escape(title)}</p><table><tr><th>{corner}</th>{columns}</tr>{rows}</table>"
+                f"{escape(cut)}"
             )
         return f'<div class="otimes-named">{"".join(parts)}</div>'
 
 
 def visible_text(label: str) -> str:
     """Return a label as HTML, with visible characters for white space."""
-    return f"<code>{escape(_visible(label))}</code>"
+    return f"<code>{escape(visible(label))}</code>"
 
 
-def _visible(label: str) -> str:
-    return label.replace("\n", "⏎").replace("\t", "⇥").replace(" ", "·")
+def visible(label: str) -> str:
+    """Return a label with the white space at its ends, and all but spaces inside it, visible."""
+    inner = label.strip(" ")
+    before, after = len(label) - len(label.lstrip(" ")), len(label) - len(label.rstrip(" "))
+    shown = "·" * before + inner + "·" * (after if inner else 0)
+    return shown.replace("\n", "⏎").replace("\t", "⇥")
 
 
 def _number(value: float | complex) -> str:

@@ -18,7 +18,8 @@ from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.paths.closure import Closure, close
 from otimes.numeric.paths.orders import check_path, order_streams, path_stream, replay_streams
-from otimes.numeric.paths.pairs import single_heads, triples, virtual_heads
+from otimes.numeric.paths.pairs import single_heads, triples, up_to_order, virtual_heads
+from otimes.numeric.paths.path_tables import Path, PathTable, largest_first
 from otimes.numeric.paths.scores import ScoreTerms, score_terms
 from otimes.numeric.paths.shapley import shapley_values
 from otimes.numeric.paths.summary import Summary, token_strings
@@ -131,6 +132,30 @@ class Paths:
         """
         direction = self.frozen.direction(position, token)
         return top_paths(self.frozen, direction, k, budget, self._deep_bounds)
+
+    def up_to(self, order: int, position: int, token: Token) -> PathTable:
+        """Return all paths of order ≤ `order`, the largest contributions first.
+
+        The order is at most 3; the number of paths grows with its power, (layers · heads) ** order.
+        The contributions of each order sum to `by_order`.
+
+        >>> print(paths("two_layer", [5, 6, 7, 8]).up_to(0, -1, 9))
+        path    order    logit
+        direct      0  +0.2683
+        the 1 path of order 0
+        """
+        if not isinstance(order, int | np.integer) or not 0 <= order <= 3:
+            raise OtimesError(
+                f"all paths of order 0, 1, 2 or 3 can be listed, got order {order!r}; "
+                "top(k, position, token) finds the largest paths of any order"
+            )
+        direction = self.frozen.direction(position, token)
+        found = [Path((), self.path((), position, token))]
+        every = up_to_order(self.frozen, direction, int(order))
+        found += [Path(heads, float(value)) for heads, value in every]
+        number = "the 1 path" if len(found) == 1 else f"all {len(found)} paths"
+        of = f"{number} of order {'≤ ' if order else ''}{order}"
+        return PathTable(largest_first(found), of)
 
     def shapley(self, position: int, token: Token) -> Float[np.ndarray, "n_layers n_heads"]:
         """Return the exact Shapley value of each head [layer, head] for a logit."""

@@ -16,6 +16,8 @@ Source: Elhage et al. 2021, “Virtual attention heads”.
 """
 
 from collections.abc import Iterator
+from itertools import combinations, product
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -83,6 +85,24 @@ def triples(
                 on_earliest, after_two = after_two.pull_after(shown, earliest)
                 found = on_earliest.on_heads(z[earliest], shown.layer(earliest).W_O)
                 yield (latest, middle, earliest), found.reshape(n_heads, n_heads, n_heads)
+
+
+def up_to_order(frozen: FrozenPass, direction: Direction, order: int) -> Iterator[tuple[Any, Any]]:
+    """Yield (heads, contribution) for every path of order 1 to `order`, which is at most 3."""
+    layers, heads = range(frozen.model.n_layers), range(frozen.model.n_heads)
+    if order >= 1:
+        single = single_heads(frozen, direction)
+        for at in product(layers, heads):
+            yield (at,), single[at]
+    if order >= 2:
+        virtual = virtual_heads(frozen, direction)
+        for later, earlier in combinations(reversed(layers), 2):
+            for head, before in product(heads, heads):
+                yield ((earlier, before), (later, head)), virtual[later, head, earlier, before]
+    if order >= 3:
+        for numbers, found in triples(frozen, direction):
+            for at in np.ndindex(*found.shape):
+                yield tuple(zip(numbers, at, strict=True))[::-1], found[at]
 
 
 def _pulled_back(frozen: FrozenPass, direction: Direction) -> Iterator[tuple[int, Directions]]:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from otimes.numeric.brief import Brief
 from otimes.numeric.config import check_settings
 from otimes.numeric.frozen import FrozenPass
 from otimes.numeric.functions import rotate
@@ -29,8 +30,8 @@ from otimes.numeric.paths.orders import check_path
 COMPOSITIONS = ("direct", "Q", "K", "Q+K")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ScoreTerms:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class ScoreTerms(Brief):
     """The scores of one query in one head, [query component, key component, key].
 
     `names` are the components: `embed`, `positions`, `bias`, `b_O.l`, `mlp.l`, and heads `l.h`;

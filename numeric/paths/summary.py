@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from otimes.numeric.brief import Brief
 from otimes.numeric.frozen import FrozenPass
 from otimes.numeric.model import Model
 from otimes.numeric.paths.closure import Closure, close
@@ -15,8 +16,8 @@ from otimes.numeric.paths.top_paths import TopPaths
 from otimes.numeric.tokenizer import load_tokenizer
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Summary:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Summary(Brief):
     """A logit at a position of a prompt, by order, by head, by its largest paths."""
 
     frozen: FrozenPass

@@ -23,10 +23,8 @@ bound on all unvisited paths.
 
 import heapq
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from html import escape
+from dataclasses import dataclass, field
 from itertools import count, repeat
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -35,36 +33,17 @@ from otimes.algebra.errors import OtimesError
 from otimes.numeric.frozen import Direction, FrozenPass
 from otimes.numeric.frozen_layer import FrozenLayer, FrozenMLP, centre
 from otimes.numeric.paths.directions import Directions, at_the_end
-from otimes.numeric.paths.orders import Heads, direct_streams, path_name
+from otimes.numeric.paths.orders import Heads, direct_streams
 from otimes.numeric.paths.pairs import order_one_z
+from otimes.numeric.paths.path_tables import Path, PathTable
 from otimes.numeric.progress import tracked
 from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma
-from otimes.numeric.tables import text_table, to_pandas
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 TAILS_AT_ONCE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Path:
-    """A path, its heads as (layer, head), the earliest first, and its contribution to the logit."""
-
-    heads: Heads
-    value: float
-
-    @property
-    def order(self) -> int:
-        """The number of its heads."""
-        return len(self.heads)
-
-    def __str__(self) -> str:
-        return f"{path_name(self.heads)}: {self.value:+.4g}"
-
-
-@dataclass(frozen=True, slots=True)
-class TopPaths:
+@dataclass(frozen=True, slots=True, repr=False)
+class TopPaths(PathTable):
     """The paths with the largest absolute contributions, the largest first.
 
     `bound` is an upper bound on the absolute contribution of any unvisited path. If `proven`, these
@@ -72,51 +51,11 @@ class TopPaths:
     whose contribution was computed.
     """
 
-    paths: tuple[Path, ...]
-    bound: float
-    proven: bool
-    visited: int
+    bound: float = field(kw_only=True)
+    proven: bool = field(kw_only=True)
+    visited: int = field(kw_only=True)
 
-    def __iter__(self) -> Iterator[Path]:
-        return iter(self.paths)
-
-    def __len__(self) -> int:
-        return len(self.paths)
-
-    def __getitem__(self, index: int) -> Path:
-        return self.paths[index]
-
-    def __str__(self) -> str:
-        """Return the paths as a table, and whether they are proven to be the largest."""
-        rows = [[path_name(path.heads), str(path.order), f"{path.value:+.4f}"] for path in self]
-        return f"{text_table(['path', 'order', 'logit'], rows)}\n{self._proof()}"
-
-    def to_pandas(self) -> "DataFrame":
-        """Return a pandas DataFrame with a row for each path: its name, heads, order and logit.
-
-        Raises: OtimesError if pandas is not installed.
-        """
-        rows = (
-            {
-                "path": path_name(path.heads),
-                "heads": path.heads,
-                "order": path.order,
-                "logit": path.value,
-            }
-            for path in self
-        )
-        return to_pandas(rows, ["path", "heads", "order", "logit"])
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th>{escape(path_name(path.heads))}</th><td>{path.order}</td>"
-            f"<td>{path.value:+.4f}</td></tr>"
-            for path in self
-        )
-        head = "<tr><th>path</th><th>order</th><th>logit</th></tr>"
-        return f"<table>{head}{rows}</table><p>{escape(self._proof())}</p>"
-
-    def _proof(self) -> str:
+    def _about(self) -> str:
         if self.proven:
             return f"proven to be the largest; {self.visited} paths visited"
         return f"not proven: others are at most {self.bound:.3g}; {self.visited} paths visited"
@@ -187,7 +126,8 @@ def top_paths(
     bound = max(unvisited, -heap[0][0] if heap else 0.0)
     best = sorted(found, key=lambda entry: (-entry[0], entry[1]))
     proven = bound == 0.0 or (len(found) == k and bound <= found[0][0])
-    return TopPaths(tuple(path for _, _, path in best), bound, proven, visited)
+    paths = tuple(path for _, _, path in best)
+    return TopPaths(paths, bound=bound, proven=proven, visited=visited)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

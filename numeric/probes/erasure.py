@@ -19,12 +19,13 @@ import numpy as np
 from jaxtyping import Float
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.brief import Brief
 from otimes.numeric.given import real_array, real_number
 from otimes.numeric.probes.data import concept_of, read_rows
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Eraser:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Eraser(Brief):
     """An affine map of activations, $x ↦ x - (x - μ) E$; `rank` dimensions are removed."""
 
     mean: Float[np.ndarray, " d"]

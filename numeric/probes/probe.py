@@ -25,6 +25,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from scipy.special import log_softmax
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.numeric.brief import Brief
 from otimes.numeric.given import real_array
 from otimes.numeric.probes.data import one_hot, read_labels, read_rows
 
@@ -32,8 +33,8 @@ KINDS = ("ridge", "logistic")
 NEWTON_STEPS = 8
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Probe:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Probe(Brief):
     """A linear classifier of activations: scores are $x W + b$, one for each class."""
 
     kind: str

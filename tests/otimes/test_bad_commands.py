@@ -39,6 +39,8 @@ HUGE = str(10**30)
 SAID = {
     "nosuch": "No such command 'nosuch'; `otimes --help` says what it takes",
     "verify --chapter x": "'x' is not a valid integer; `otimes verify --help` says",
+    "verify a.md": "'a.md' is no theorem and no Python file of theorems; `otimes check a.md`",
+    "show vec_cols": "there is no theorem 'vec_cols'; similar names are ",
     "verify binary.py": "binary.py: source code string cannot contain null bytes",
     "verify exits.py": "exits.py, line 1: SystemExit: 0",
     "paths number": "says that a tensor is in 3, which is no name of a file beside it",

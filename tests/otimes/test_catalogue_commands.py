@@ -98,6 +98,9 @@ def test_json(tmp_path: Path) -> None:
     assert {"name", "title", "text", "latex", "prose", "source"} <= found["theorems"][0].keys()
     found = json.loads(otimes("list", "-k", "kron and transpose", "--json", env=environment).stdout)
     assert [each["name"] for each in found["theorems"]] == ["kron_transpose"]
+    ran = otimes("list", "-k", "zzzz", env=environment)
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "no theorem matches 'zzzz', of " in ran.stderr
     ran = otimes("search", "zzzz", env=environment)
     assert (ran.returncode, ran.stdout) == (1, "")
     assert "no theorem is about 'zzzz'" in ran.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from html.parser import HTMLParser
+from typing import Any
 
 import numpy as np
 import pytest
@@ -95,6 +96,8 @@ def test_a_proof_shows_its_steps() -> None:
     shown = Balanced(verdict._repr_html_()).text
     assert shown.startswith("proved: ")
     assert verdict._repr_latex_().startswith("$$")
+    twice = ot.decide("(A B)^T A = B^T A^T A")
+    assert twice.latex() == twice.steps.latex()
     undecided = ot.decide(A**9 * B, B * A**9, [(A * A, A), (A * B * A, B)], budget=0.001)
     if undecided.status == "undecided":
         assert Balanced(undecided._repr_html_()).text.startswith("undecided: ")
@@ -120,12 +123,38 @@ def test_a_report_is_a_table() -> None:
     assert [row["theorem"] for row in report.rows()] == ["kron_mul_kron", "kron_transpose"]
 
 
+def test_a_chain_shows_its_links_and_what_refutes_them() -> None:
+    chain = ot.check_chain([A * B, B * A, B * A])
+    assert [link.found for link in chain][1] == "proved, the same expression"
+    shown = Balanced(chain._repr_html_()).text
+    assert r"$ A \, B = B \, A $" in shown
+    assert shown.count(r"\begin{aligned}") == 1  # of the first link only
+    assert shown.endswith("2 links: link 1 is not proved")
+
+
+def test_an_audit_shows_its_findings() -> None:
+    model = ot.random_model()
+
+    def unmasked(tokens: Any) -> Any:
+        recorded = model.forward(tokens)
+        weights = np.exp(recorded["scores.1"])
+        recorded["pattern.1"] = weights / weights.sum(-1, keepdims=True)
+        return recorded["logits"], recorded
+
+    found = ot.audit(unmasked, [5, 6, 7, 8], weights=model)
+    shown = Balanced(found._repr_html_()).text
+    assert shown.startswith("unmasked does not compute the reference: ")
+    assert f"first{found.first_failure}" in shown
+    passed = ot.audit(model, [5, 6, 7, 8], weights=model)
+    assert "error/bound at most" in Balanced(passed._repr_html_()).text
+
+
 def test_a_printed_table_shows_its_values() -> None:
     values = np.arange(6.0).reshape(2, 3) / 4
     scores = Named("copying", values, ("layer", "head"), {"head": ["a b", "c", "d"]}, 0.1)
     assert str(scores).splitlines() == [
         "copying, random baseline 0.1",
-        "          a·b     c     d",
+        "          a b     c     d",
         "layer 0     0  0.25   0.5",
         "layer 1  0.75     1  1.25",
     ]

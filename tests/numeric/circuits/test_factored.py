@@ -36,6 +36,7 @@ def test_svd(factored: Factored) -> None:
     assert S.shape == (factored.rank_bound,)
     assert (np.diff(S) <= 0).all()
     assert near((U * S) @ V.T, factored.dense())
+    assert near(factored.singular_values(), S)
     for Q in (U, V):
         assert near(Q.T @ Q, np.eye(len(S)), 1e-14)
 

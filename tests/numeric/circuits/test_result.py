@@ -28,6 +28,8 @@ def test_parts_by_number_and_by_name() -> None:
     assert some().at(kind=1, head=0).axes == ("layer",)
     assert some().at(kind="Q").labels == {}
     assert np.array_equal(np.asarray(some()), some().values, equal_nan=True)
+    assert str(some().at(kind="K", head=0)).startswith("score (kind K, head 0), random")
+    assert (some().shape, some()[1, 2, 0], some()[1, 2].tolist()) == ((2, 3, 2), 10.0, [10.0, 11.0])
 
 
 def test_the_largest_with_their_places_and_without_nothing() -> None:
@@ -36,6 +38,23 @@ def test_the_largest_with_their_places_and_without_nothing() -> None:
         ({"kind": "K", "layer": 2, "head": 0}, 10.0),
     ]
     assert len(some().top(100)) == 11
+
+
+def test_of_a_vocabulary_the_largest_are_shown() -> None:
+    values = np.zeros((2, 50))
+    values[0, [33, 7]], values[1, 20] = (3, 2), 1
+    text = str(Named("lens", values, ("position", "token")))
+    head, first, second, cut = text.splitlines()[1:]
+    assert head.split()[:6] == ["position", "\\", "token", "33", "7", "20"]
+    assert first.split()[:5] == ["position", "0", "3", "2", "0"]
+    assert second.split()[:5] == ["position", "1", "0", "0", "1"]
+    assert cut == "the tokens with the largest entries, of 50"
+    labelled = Named(
+        "lens", values, ("position", "token"), {"token": [f" t{i}" for i in range(50)]}
+    )
+    assert "<th>position \\ token</th><th>·t33</th><th>·t7</th>" in labelled._repr_html_()
+    ticks = plot(labelled).axes[0].get_xticklabels()
+    assert [tick.get_text() for tick in ticks][:3] == ["·t33", "·t7", "·t20"]
 
 
 def test_parts_of_a_whole() -> None:
@@ -101,8 +120,7 @@ def test_as_html_it_stands_by_itself(result: Named) -> None:
     assert not parser.open
     assert not re.search(r"<script|https?:|<b></b>|nan", html)
     if result.kind == "labels":
-        assert "<code>&lt;b&gt;</code>" in html
-        assert "<code>·⏎</code>" in html
+        assert "<th>&lt;b&gt;</th><th>·⏎</th>" in html
 
 
 class TestPictures:
@@ -137,7 +155,8 @@ class TestPictures:
         found = head_patterns(model, "def f(", 1)
         figure = plot(found)
         shown = [text.get_text() for text in figure.axes[0].get_xticklabels()]
-        assert shown == load_tokenizer().token_strings(load_tokenizer().encode("def f("))
+        tokens = load_tokenizer().token_strings(load_tokenizer().encode("def f("))
+        assert shown == [token.replace(" ", "·") for token in tokens]
         expected = model.forward(load_tokenizer().encode("def f("))["pattern.1"]
         assert np.array_equal(figure.axes[2].images[0].get_array(), expected[2])
         assert figure.axes[0].get_ylabel() == "query"
