@@ -26,6 +26,8 @@ from otimes.algebra.notation.tree import Node, Statement
 from otimes.algebra.notation.typed import Elaborated, Undeclared
 
 NAMES = FUNCTIONS | {name for name in CONSTANTS if len(name) > 1}
+SHOWN = 60
+"""The number of characters of a formula that a message repeats."""
 EQUALITIES = frozenset(("=", r"\equiv"))
 
 
@@ -157,11 +159,42 @@ def _read(texts: Sequence[str], symbols: Symbols) -> list[tuple[Node, ...]]:
     found = []
     for text in texts:
         plain = "\\" not in text
-        statements = parse_formula(text, functions, words, plain, values)
+        try:
+            statements = parse_formula(_as_math(text), functions, words, plain, values)
+        except NotationError as error:
+            raise _located(error, text) from None
         if len(statements) != 1:
-            raise NotationError(f"one statement is needed, and {text!r} has {len(statements)}")
+            ends = ": a full stop or a comma ends one" if len(statements) > 1 else ""
+            raise NotationError(
+                f"one statement is needed, and {_cut(text)} has {len(statements)}{ends}"
+            )
         found.append(_terms(statements[0]))
     return found
+
+
+def _as_math(text: str) -> str:
+    """Return a formula in which NumPy's A.T is Aᵀ and A @ B a product; offsets are unchanged.
+
+    >>> _as_math("(A @ B).T = B.T @ A.T")
+    '(A * B)^T = B^T * A^T'
+    """
+    return re.sub(r"(?<=[\w)\]}])\.T(?![\w.])", "^T", text).replace("@", "*")
+
+
+def _located(error: NotationError, text: str) -> NotationError:
+    """Return an error with the part of the formula that it is about, and the formula.
+
+    >>> print(_located(NotationError("two superscripts follow each other", (5, 7)), "A^{x}^y"))
+    two superscripts follow each other, near '^y' in 'A^{x}^y'
+    """
+    start, end = error.span
+    part = text[start:end].strip()
+    near = f", near {_cut(part)}" if part not in ("", text.strip()) else ""
+    return NotationError(f"{error}{near} in {_cut(text)}", error.span)
+
+
+def _cut(text: str) -> str:
+    return repr(text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…")
 
 
 def _terms(statement: Statement) -> tuple[Node, ...]:

@@ -85,6 +85,33 @@ def test_false_equations_are_refuted(text: str, shapes: str) -> None:
     assert ot.decide(text, shapes=shapes).status == "refuted"
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("(A @ B).T", r"(A B)^\top"),
+        ("A.T @ B.T", r"A^\top B^\top"),
+        ("A.T ⊗ W_1.T", r"A^\top \otimes W_1^\top"),
+    ],
+)
+def test_transposes_and_products_of_numpy(typed: str, meant: str) -> None:
+    shapes = "A: n n, B: n n, W_1: d d"
+    assert ot.parse(typed, shapes) == ot.parse(meant, shapes)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("A B = ", "the formula ends too early, near '=' in 'A B = '"),
+        ("A = B ] C", "']' was not expected here, near ']' in 'A = B ] C'"),
+        ("A. B = C", "'A. B = C' has 2: a full stop or a comma ends one"),
+        ("A + " * 30 + "= B", "was not expected here, near '=' in 'A \\+ .*…'"),
+    ],
+)
+def test_a_message_shows_the_part_that_it_is_about(text: str, says: str) -> None:
+    with pytest.raises(ot.NotationError, match=says):
+        ot.decide(text)
+
+
 def test_hypotheses_may_be_strings() -> None:
     shapes = "P: n n, X: n d"
     assert ot.prove("P P X = P X", given=["P^2 = P"], shapes=shapes).used == (0,)
