@@ -268,12 +268,12 @@ def decide(
     shapes: str | None = None,
     lemma: Any = (),
 ) -> Verdict:
-    """Return whether lhs = rhs for all sizes and all values of its symbols.
+    """Return the verdict on lhs = rhs, for all sizes and all values of its symbols.
 
     `decide(sympy.Eq(lhs, rhs))` asks the same. `lhs`, `rhs`: SymPy expressions (matrices or
-    scalars) or exact numbers; symbols for sizes mean every integer from 1 on, and so does every
-    length that is named, as H - 2 heads: what a claim presupposes in this way, its counterexample
-    says. Other scalars are real numbers with the signs and parities that their symbols declare.
+    scalars) or exact numbers. A size is any integer from 1 on, and so is every length that is made
+    of sizes: a claim with a sum over H - 2 heads is about H ≥ 3, which `.presupposes` says.
+    Other scalars are real numbers with the signs and parities that their symbols declare.
     `given`: equations that hold besides, as pairs or `sympy.Eq`, where a free index means all its
     values; inequalities of scalars such as `sympy.Ne(a*b, 1)` or `a > 0`; and properties of
     matrices, as `Fact`, `attention_pattern(A)` or SymPy's `Q.orthogonal(P)`. `budget`: how much

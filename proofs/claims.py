@@ -355,9 +355,9 @@ class Lemma:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A declared property of a matrix, as an equation.
+    """A declared property of a matrix, written as an equation.
 
-    It says what the matrix is, so that a claim which holds without it is none the worse.
+    It describes the matrix. A theorem may hold without it, which other hypotheses may not.
     """
 
     lhs: Any

@@ -91,7 +91,9 @@ def gradient_times_input(
     foil: Tokens = None,
     position: Any = -1,
 ) -> Named:
-    r"""Return $∇_{x_i} f · x_i$ [position]; the scores sum to f only where f is linear in x.
+    r"""Return gradient times input of each token [position], $∇_{x_i} f · x_i$ for a logit f.
+
+    The scores sum to f only where f is linear in the embeddings x.
 
     Proved by: gradient_times_input_is_complete_when_linear.
     Source: Denil et al. 2015; Shrikumar et al. 2017.
@@ -117,7 +119,7 @@ def integrated_gradients(
     n_steps: int = 64,
     rule: str = "gauss",
 ) -> Named:
-    r"""Return integrated gradients [position]; they sum to f(x) - f(x'), x' the baseline.
+    r"""Return integrated gradients [position]; they sum to the logit less its value at a baseline.
 
     $(x_i - x'_i) · ∫_0^1 ∇_{x_i} f(x' + t (x - x')) dt$. The baseline is zero (None), a token, or
     an array (d_model,) or (position, d_model). The integral is computed by Gauss–Legendre

@@ -40,7 +40,9 @@ OF_LAYERS = ("attention", "distance")
 
 @over_prompts
 def value_norms(model: ModelSource, prompt: Any) -> Named:
-    r"""Return $\|a_{ij} v_j\|_2$ of every head [layer, head, query, key].
+    r"""Return the norm of each value, weighted by the attention to it [layer, head, query, key].
+
+    It is $\|a_{ij} v_j\|_2$, before $W_O$.
 
     It depends on the basis of the head's values: $W_V → W_V M$, $W_O → M^{-1} W_O$ leaves the
     function of the head and `output_value_norms` unchanged, but not this norm.
@@ -55,7 +57,10 @@ def value_norms(model: ModelSource, prompt: Any) -> Named:
 
 @over_prompts
 def output_value_norms(model: ModelSource, prompt: Any) -> Named:
-    r"""Return $\|a_{ij} v_j W_O\|_2$ of every head [layer, head, query, key].
+    r"""Return the norm of what each head moves from each key position to each query position.
+
+    The value, weighted by the attention, after $W_O$: $\|a_{ij} v_j W_O\|_2$ [layer, head, query,
+    key].
 
     The norm of the vector that a head writes at position i for source j.
     Proved by: output_value_norm_ignores_basis.       Source: Kobayashi et al. 2020.
@@ -104,7 +109,9 @@ def context_mixing(model: ModelSource, prompt: Any, method: str = "distance") ->
 def attention_rollout(
     model: ModelSource, prompt: Any, method: str = "attention", residual: bool = True
 ) -> Named:
-    r"""Return $\hat A^l ⋯ \hat A^1$ after every layer l [layer, query, key]; rows sum to 1.
+    r"""Return attention rollout: patterns multiplied over layers [layer, query, key].
+
+    Rows sum to 1.
 
     $\hat A = \frac{1}{2} (\bar A + I)$, or $\bar A$ if not `residual`. With `method` "distance" the
     matrices of `context_mixing` are multiplied unchanged: they include the residual connection.

@@ -32,7 +32,7 @@ def occlusion(
     *,
     replacement: StandIn = None,
 ) -> Named:
-    r"""Return $f(x) - f(x_{\setminus i})$ [position]: the decrease of a logit without each token.
+    r"""Return the decrease of a logit f without each token, $f(x) - f(x_{\setminus i})$ [position].
 
     The token's embedding is replaced by zero (None), another token's embedding, or an array
     (d_model,) or (position, d_model); the position embedding is kept.
@@ -67,7 +67,9 @@ def perturbation(
     n_samples: int = 20,
     seed: int = 0,
 ) -> Named:
-    r"""Return $f(x) - E f(x + ε_i)$ [position]: the mean decrease when one token is perturbed.
+    r"""Return the mean decrease of a logit f when noise is added to one embedding [position].
+
+    It is $f(x) - E f(x + ε_i)$.
 
     ε_i has independent normal entries in row i, with standard deviation `noise` times the range of
     the embedding's entries; the standard error of the mean is reported in the table's title.

@@ -166,7 +166,7 @@ def share_of_the_sum(network: AdditionNetwork) -> float:
 def circuit_efficiency(
     network: AdditionNetwork, pairs: Bool[np.ndarray, "a b"] | None = None
 ) -> float:
-    r"""Return the logit scale for weights of norm one: mean margin of the right answer over ‖θ‖³.
+    r"""Return the mean margin of the right answer over ‖θ‖³: the logits for weights θ of norm one.
 
     The margin is the logit of a + b less the largest other. `pairs` says which pairs count, by
     default all. Weight decay favours the circuit that has the larger logits for its norm.

@@ -23,7 +23,9 @@ from otimes.numeric.probes.data import read_rows
 
 
 def quantise(values: Any, bits: int = 8, axis: int | None = None) -> np.ndarray:
-    r"""Return values rounded to the grid of step $Δ = \max |x| / (2^{b-1} - 1)$.
+    r"""Return values rounded to the grid of b-bit integers times one step.
+
+    The step is $Δ = \max |x| / (2^{b-1} - 1)$.
 
     The largest entry is that of the whole array, or along `axis`, so that 1 gives each row of
     activations [example, d] a step of its own. Each entry moves by at most Δ/2.

@@ -76,7 +76,9 @@ def small_eigenvalues(
 def copying_scores(
     model: ModelSource, circuit: str = "full", dtype: Precision = np.float64
 ) -> Named:
-    r"""Return $\sum Re λ / \sum |λ|$ of each head's OV circuit [layer, head], from −1 to 1.
+    r"""Return the copying score of each head [layer, head]: 1 if it copies, −1 if it suppresses.
+
+    It is $\sum Re λ / \sum |λ|$ over the eigenvalues of the head's OV circuit.
 
     1: all eigenvalues are positive, and attending to a token tends to increase its logit (a copying
     head); −1: to decrease it. As $\sum λ$ is the trace, the numerator for the full circuit is the

@@ -68,7 +68,9 @@ def qk_circuit(
     distance: int | None = None,
     part: str | None = None,
 ) -> Factored:
-    r"""Return $W_Q R_Δ W_K^T$ [d_model, d_model]: the bilinear form of the scores, times √d_head.
+    r"""Return the QK circuit $W_Q W_K^T$ [d_model, d_model]: attention scores, times √d_head.
+
+    With rotary positions it is $W_Q R_Δ W_K^T$ with the rotation by the `distance` Δ.
 
     With rotary positions it depends on the distance Δ = query position − key position: `distance`
     is then required, and otherwise not allowed. Biases are ignored. Norms of queries and keys
@@ -156,7 +158,10 @@ def full_qk(
     distance: int | None = None,
     tokens: Sequence[str] | None = None,
 ) -> Factored:
-    r"""Return $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$ [query token, key token].
+    r"""Return the full QK circuit: the attention score of each pair of tokens [query, key].
+
+    It is $W_E W_Q R_Δ W_K^T W_E^T / \sqrt{d_{head}}$, where R_Δ is the rotation of rotary positions
+    by the `distance` Δ, and 1 without them.
 
     The part of the attention scores that depends only on the two tokens: learned and shortformer
     positions, biases and norms are ignored.

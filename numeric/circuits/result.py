@@ -151,29 +151,34 @@ class Named:
         """Return the columns to show of a vocabulary, the largest first; none if all are shown."""
         if self.axes[-1:] != ("token",) or entries.shape[-1] <= SHOWN_COLUMNS or not entries.size:
             return []
-        order = np.argsort(-entries.max(axis=0), kind="stable")
+        order = np.argsort(-np.nan_to_num(entries, nan=-np.inf).max(axis=0), kind="stable")
         return [int(each) for each in order[:SHOWN_COLUMNS]]
 
     def _tables(self) -> Iterator[tuple[str, list[list[str]], str]]:
         """Yield the tables as text: title, lines of cells, and what is cut off.
 
-        The first line has the names of the columns. Of a vocabulary, the tokens with the largest
-        entries are shown, and of any other axis the first entries.
+        The first line has the names of the columns. Rows and columns without an entry are left out.
+        Of a vocabulary, the tokens with the largest entries are shown, and of any other axis the
+        first entries.
         """
-        for title, rows, columns, every in self._panels():
-            entries, cut = every[:SHOWN_ROWS], ""
-            shown = self._largest_tokens(entries)
-            if shown:
+        for title, rows, columns, entries in self._panels():
+            there = ~np.isnan(entries)
+            lines = np.flatnonzero(there.any(axis=1))
+            across = np.flatnonzero(there.any(axis=0))
+            if not lines.size:
+                lines, across = np.arange(len(rows)), np.arange(len(columns))
+            cut = ""
+            if lines.size > SHOWN_ROWS or across.size > SHOWN_COLUMNS:
+                cut = f"the first entries of {lines.size} × {across.size}"
+            lines, across = lines[:SHOWN_ROWS], across[:SHOWN_COLUMNS]
+            if largest := self._largest_tokens(entries[lines]):
+                across = np.array(largest)
                 cut = f"the tokens with the largest entries, of {len(columns)}"
-            elif len(every) > SHOWN_ROWS or len(columns) > SHOWN_COLUMNS:
-                cut = f"the first entries of {len(every)} × {len(columns)}"
-            shown = shown or [*range(min(len(columns), SHOWN_COLUMNS))]
-            head = [self._corner(), *(visible(columns[i]) for i in shown)]
-            lines = [
-                [visible(name), *map(_number, line)]
-                for name, line in zip(rows, entries[:, shown].tolist(), strict=False)
+            head = [self._corner(), *(visible(columns[int(i)]) for i in across)]
+            body = [
+                [visible(rows[int(i)]), *map(_number, entries[i, across].tolist())] for i in lines
             ]
-            yield title, [head, *lines], cut
+            yield title, [head, *body], cut
 
     def _corner(self) -> str:
         """Return the axes of rows and columns, where the names of the columns do not say theirs."""

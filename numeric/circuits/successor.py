@@ -28,7 +28,9 @@ SETTINGS = (*CIRCUITS, "embed_scale", "logit_cap", "qk_norm", "local_base")
 def successor_scores(
     model: ModelSource, items: Sequence[int] | Sequence[str], cyclic: bool = False
 ) -> Named:
-    r"""Return for how many items each head raises the next item most [layer, head], from 0 to 1.
+    r"""Return the share of items (as of 1, 2, 3, …) of which each head raises the successor most.
+
+    The axes are layer and head, the scores from 0 to 1.
 
     `items` are tokens in their order, as text or ids. Row t of the effective OV circuit
     $MLP_0(W_E) W_V W_O W_U$ is looked at among the items only: the score is the share of items, the

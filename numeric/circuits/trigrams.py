@@ -202,6 +202,9 @@ def skip_trigrams(
 ) -> SkipTrigrams:
     """Return the k skip-trigrams of a head with the largest effects, of all d_vocab³.
 
+    A skip-trigram is source … destination → output: the destination attends to a source somewhere
+    before it, which raises the logit of the output.
+
     With `sources`, only of those with these source tokens (the attention is unchanged). The result
     is exact: the k largest are among the k best outputs of the k pairs (d, s) with the largest best
     output. The full QK circuit is computed, one block at a time, and of the full OV circuit the

@@ -23,7 +23,9 @@ READERS = "'head 1.0 Q', 'head 1.0 K', 'head 1.0 V', 'mlp 2', 'gate 2', 'unembed
 def virtual_weights(
     model: ModelSource, writer: str, reader: str, dtype: Precision = np.float64
 ) -> Factored:
-    """Return $W_{write} W_{read}$ [writer's coordinates, reader's coordinates], factored.
+    """Return the virtual weights by which one component reads what another writes, factored.
+
+    They are $W_{write} W_{read}$ [writer's coordinates, reader's coordinates].
 
     Rows are tokens (`embed`), positions, the d_head values of a head, or neurons; columns are the
     d_head queries, keys or values of a head, neurons, or tokens. `.dense()` returns the product as

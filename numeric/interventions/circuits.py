@@ -177,7 +177,10 @@ def acdc(
     metric: Metric | None = None,
     divergence: str = "kl",
 ) -> Circuit:
-    r"""Return the circuit that ACDC finds: edges whose removal costs less than `threshold` go.
+    r"""Return the circuit that ACDC finds: the edges whose removal costs more than a threshold.
+
+    One edge after the other, from the output backwards, is given what was written on the corrupt
+    prompt, and stays so if this costs less than `threshold`.
 
     `divergence` is "kl", the divergence in nats of the next-token distribution at `position` from
     that of the whole graph, or "metric", the absolute change of the metric. Faithfulness and

@@ -49,7 +49,9 @@ def edge_patching(
     metric: Metric | None = None,
     normalised: bool = False,
 ) -> Named:
-    """Return the exact effect of patching each edge, m(patched) − m(base) [sender, receiver].
+    """Return how much each patched edge changes a metric, exactly [sender, receiver].
+
+    An edge carries what one component (the sender) writes to the input of another (the receiver).
 
     `senders` and `receivers` are names of `graph(model)`, of nodes ("q.1[2]"), of kinds in a layer
     ("q.1") or of kinds ("head_out"); None for all. Pairs without an edge are NaN. With `together`
@@ -104,7 +106,7 @@ def path_patching(
     metric: Metric | None = None,
     normalised: bool = False,
 ) -> float:
-    """Return the exact effect of patching along one path, m(patched) − m(base).
+    """Return how much patching along one path changes a metric, exactly.
 
     `path` begins with a sender and goes on with receivers of `graph(model)`: after "q.1[2]" it goes
     on from that head, after "mlp_pre.1" from that MLP. If the last node is "final", only the direct

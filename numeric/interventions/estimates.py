@@ -53,7 +53,9 @@ def edge_attribution(
     n_steps: int = 0,
     rule: str = "right",
 ) -> Named:
-    r"""Return EAP, or with `n_steps` EAP-IG: the estimated effect of each edge [sender, receiver].
+    r"""Return EAP (edge attribution patching): estimated effects of edges [sender, receiver].
+
+    With `n_steps` it is EAP-IG.
 
     The metric is the logit of `target`, less that of `foil`, at `position`. Pairs without an edge
     are NaN. With `n_steps` the gradient is the mean over that many inputs on the line between the
@@ -123,7 +125,7 @@ def attribution_patching(
     qk_fix: bool = False,
     grad_drop: bool = False,
 ) -> Named:
-    """Return AtP: the estimated effect of patching each activation of one kind.
+    """Return AtP (attribution patching): an estimate of `activation_patching` by a gradient.
 
     The axes are those of `activation_patching`, and so are the arguments. With `qk_fix`, for the
     kinds `q` and `k`, the softmax is computed with the patched queries or keys, and only what

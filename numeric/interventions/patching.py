@@ -42,7 +42,11 @@ def activation_patching(
     metric: Metric | None = None,
     normalised: bool = True,
 ) -> Named:
-    """Return the normalised score of patching each activation of one kind.
+    """Return how much of a metric each patched activation restores, or with "noise" leaves.
+
+    Activations recorded on one prompt are put into the pass on the other, one at a time, where
+    the metric m is then computed. The score is (m − m_corrupt) / (m_clean − m_corrupt): 0 as on
+    the corrupt prompt, 1 as on the clean one.
 
     `kind` is a hook point without its layer: `z`, `q`, `pattern`, `resid_pre`, `mlp_out`, …. For
     hook points of heads the axes are layer and head, with `by_position` also position; for others

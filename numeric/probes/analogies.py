@@ -18,7 +18,9 @@ from otimes.numeric.probes.data import read_rows
 
 
 def analogies(vectors: Any, quadruples: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
-    r"""Return the rank of d among the vectors nearest to $e_b - e_a + e_c$, 0 for the nearest.
+    r"""Return how near d comes to completing “a is to b as c is to d”: its rank, 0 for the nearest.
+
+    Of all vectors, those nearest to $e_b - e_a + e_c$ come first.
 
     `vectors` [token, d], such as `W_E`; quadruples are (a, b, c, d), row numbers. Nearness is the
     cosine; a, b and c are left out, as is usual: without that the nearest is mostly c itself.

@@ -40,6 +40,17 @@ def test_the_largest_with_their_places_and_without_nothing() -> None:
     assert len(some().top(100)) == 11
 
 
+def test_rows_and_columns_without_an_entry_are_left_out() -> None:
+    values = np.full((30, 30), np.nan)
+    values[25:, 28:] = 7
+    shown = str(Named("pairs", values, ("writer", "reader"))).splitlines()
+    assert shown[1].split() == ["reader", "28", "reader", "29"]
+    assert [line.split() for line in shown[2:]] == [
+        ["writer", f"{i}", "7", "7"] for i in range(25, 30)
+    ]
+    assert Named("none", values[:2], ("a", "b"))._repr_html_().count("<tr>") == 3
+
+
 def test_of_a_vocabulary_the_largest_are_shown() -> None:
     values = np.zeros((2, 50))
     values[0, [33, 7]], values[1, 20] = (3, 2), 1
