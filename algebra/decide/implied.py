@@ -16,7 +16,12 @@ from otimes.algebra.decide.axioms import STATEMENTS, Instance, entrywise_root, i
 from otimes.algebra.language.linear import as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
 
-INJECTIVE = STATEMENTS["function_injective"]["forms"][0]["functions"]
+INJECTIVE = {
+    name: form
+    for form, stated in enumerate(STATEMENTS["function_injective"]["forms"])
+    for name in stated["functions"]
+}
+"""The form of the axiom for each function: logarithms and roots have to be in the statement."""
 
 
 def implied(left: Any, right: Any) -> Iterator[Instance]:
@@ -25,7 +30,7 @@ def implied(left: Any, right: Any) -> Iterator[Instance]:
     names = [side.name if isinstance(side, Activation) else "" for side in (left, right)]
     if names[0] == names[1] and names[0] in INJECTIVE:
         values = {"g": names[0], "S": left.argument, "T": right.argument}
-        yield instance("function_injective", 0, values)
+        yield instance("function_injective", INJECTIVE[names[0]], values)
 
 
 def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:

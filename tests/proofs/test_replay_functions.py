@@ -30,8 +30,10 @@ from tests.proofs.forged import (
     C,
     I,
     O,
+    as_lemma,
     box,
     by_hand,
+    cancel,
     congruent,
     equal_of,
     had,
@@ -447,3 +449,29 @@ def test_norms_of_blocks_one_below_the_other(norm: Any) -> None:
         assert verdict.status == "proved", verdict.reason
         assert replay.check(json.loads(to_json(verdict.certificate)))
     assert decide(norm(stacked(X, R)), stacked(norm(X), R)).status == "refuted"
+
+
+@pytest.mark.parametrize(("function", "form"), [("log", 1), ("sqrt", 1), ("exp", 0)])
+def test_logarithms_and_roots_are_injective_where_the_statement_has_them(
+    function: str, form: int
+) -> None:
+    """A lemma is about total functions, under which log(-1) and log(-2) are both 0."""
+    made = said(
+        A,
+        B,
+        "function_injective",
+        form,
+        [cancel(use(0))],
+        g=function,
+        S=A,
+        T=B,
+        given=[[[], of(function, A), of(function, B)]],
+    )
+    assert replay.check(made)
+    within = {**made, "proof": as_lemma(made)}
+    within["proof"]["proofs"] = [cancel(use(0))]
+    if form == 0:
+        assert replay.check(within)
+    else:
+        with pytest.raises(replay.Rejected, match="not defined in the statement"):
+            replay.check(within)
