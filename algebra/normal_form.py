@@ -14,7 +14,7 @@ from typing import Any
 import sympy
 
 from otimes.algebra.diagrams.diagram import Diagram, Wire
-from otimes.algebra.diagrams.sums import DiagramSum, Label
+from otimes.algebra.diagrams.sums import DiagramSum, Label, is_affine
 from otimes.algebra.draw.svg import draw
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.binders import standardised
@@ -24,7 +24,7 @@ from otimes.algebra.language.latex import latex, typeset_name
 from otimes.algebra.language.positions import kind_of
 from otimes.algebra.language.shapes import inspect, with_ranges
 from otimes.algebra.language.signature import Signature
-from otimes.algebra.reading.affine import index_texts, is_affine
+from otimes.algebra.reading.affine import index_texts
 from otimes.algebra.reading.constants import (
     constant_tex,
     constant_text,

@@ -534,6 +534,7 @@ class Reader:
         self.value_of: dict[int, int] = {}
         self.labels: dict[Any, int] = {}
         self.ratios: dict[tuple[Size, Size], int] = {}
+        self.whats: list[Any] = []  # the labels by their numbers
         self.tries = [MAX_TRIES]
         flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(declared["scalars"])}
         sizes = {f"n{k}" for k in range(len(declared["sizes"]))}
@@ -953,12 +954,40 @@ class Reader:
         for wire in tops:
             if wire not in touched:
                 factor = multiply(factor, (dict(self.sizes[wire]), UNITY))
+        for wire in tops:
+            boxes = self.directed(boxes, wire)
         outer = sorted(touched - inner)
         number_of = {wire: k for k, wire in enumerate(outer)}
         shown = tuple(numbered(self.counted(boxes), number_of, self.tries))
         kept = tuple([wire for wire in tops if wire in touched])
         pairs = tuple(sorted(apart.items()))
         return (tuple(outer), pairs, shown), Term(factor, boxes, pairs, kept)
+
+    def directed(self, boxes: tuple[Box, ...], wire: int) -> tuple[Box, ...]:
+        """Return boxes with N - 1 - w for w in a sum over w, if their labels come first then.
+
+        That is the same sum where w, one of N values, is nowhere but in affine indices.
+        """
+        end = plus(self.sizes[wire], UNITY.items(), -1)
+        turned, here, there = [], [], []
+        for label, wires in boxes:
+            what, *blocks = known if type(known := self.whats[label]) is tuple else (known,)
+            affine = type(what) is tuple and type(what[0]) is tuple and what[0][0] == "tensor"
+            forms, ranges = what[1:] if affine else ((), ())
+            columns = list(zip(ranges, wires, strict=False))
+            if wire in wires[len(columns) :]:
+                return boxes
+            for column in [column for column, w in columns if w == wire]:
+                here.append((what[0], [-k for k in column[:-1]], what[1]))
+                ends = [ordered({m: f * k for m, f in end}) for k in column[:-1]]
+                forms = tuple(plus(form, more) for form, more in zip(forms, ends, strict=True))
+                there.append((what[0], [*column[:-1]], forms))
+            signs = [(-1 if w == wire else 1, column, w) for column, w in columns]
+            columns = sorted(((*[s * k for k in c[:-1]], c[-1]), w) for s, c, w in signs)
+            if wire in wires:
+                label = self.label(((what[0], forms, tuple(c for c, _ in columns)), *blocks))
+            turned.append((label, (*[w for _, w in columns], *wires[len(columns) :])))
+        return boxes if sorted(here) <= sorted(there) else tuple(turned)
 
     def counted(self, boxes: Iterable[Box]) -> list[Box]:
         """Return each box once, with its multiplicity in the label."""
@@ -1001,7 +1030,10 @@ class Reader:
 
     def label(self, what: Any) -> int:
         """Return the number of a label."""
-        return self.labels.setdefault(what, len(self.labels))
+        if what not in self.labels:
+            self.labels[what] = len(self.whats)
+            self.whats.append(what)
+        return self.labels[what]
 
     def box(self, what: Any, *indices: Index) -> Term:
         """Return a box at indices; its label includes their branches."""

@@ -370,7 +370,7 @@ class Writer(Trees):
             for name, count in names.items()
         ]
         kind, *_, places = use.relation.fact
-        moved = dict(places) if kind == "shifted" else {}
+        moved = {name: move for name, *move in places} if kind == "shifted" else {}
         latest = dict(places) if kind == "last" else {}
         shown = [context.legs(d.rows), context.legs(d.cols)]
         for coefficient, more in self.opaque_powers(use.coefficient, scope):
@@ -378,7 +378,7 @@ class Writer(Trees):
                 "fact": number,
                 "coefficient": self.number(coefficient, use.divisors),
                 "at": [
-                    context.value(moved[name], at.get(name))
+                    context.value(at.get(name), *moved[name])
                     if name in moved
                     else [-2] * (scope.depths[latest[name]] == "step")
                     if name in latest

@@ -14,10 +14,10 @@ from otimes.algebra.decide.certificate_trees import (
 )
 from otimes.algebra.diagrams.diagram import DEAD
 from otimes.algebra.diagrams.legs import Blocks, Legs, branches
+from otimes.algebra.diagrams.sums import is_affine
 from otimes.algebra.language.nonlinear import (
     SOFTMAX,
 )
-from otimes.algebra.reading.affine import is_affine
 from otimes.algebra.reading.constants import constant_at, is_constant
 from otimes.algebra.reading.interpretation import Interpretation
 
@@ -150,14 +150,15 @@ class Context:
             for form in label.indices
         ]
 
-    def value(self, shift: Any, wire: int | None) -> Tree:
-        """Return a number plus the index at a wire as the value of an index of a fact."""
+    def value(self, wire: int | None, shift: Any, sign: int = 1) -> Tree:
+        """Return a number plus or minus the index at a wire, as an index of a fact."""
         constant = self.writer.tree(shift, self.scope)
         if wire is None or self.depth(wire) == "base":
             return ["at", constant]
         if wire in self.latest:
-            return ["at", ["Add", constant, self.writer.tree(self.latest[wire], self.scope)]]
-        return ["at", constant, [1, self.new[wire]]]
+            last = self.writer.tree(self.latest[wire], self.scope)
+            return ["at", ["Add", constant, last if sign == 1 else ["Mul", sign, last]]]
+        return ["at", constant, [sign, self.new[wire]]]
 
     def local(self, wire: int, count: Any, counts: list[Any]) -> Tree:
         """Return an index of a box: the number of the last layer, or a new index."""

@@ -127,7 +127,7 @@ class Claim:
             (lhs, rhs), given = elaborated(self.sides, self.given)
         except OtimesError:
             return None
-        if tuple(given) == self.given:
+        if tuple(given) == self.given and (lhs, rhs) == self.sides:
             return None
         made = Claim(lhs, rhs, (*given, *self.inequalities))
         made.numbers = (*self.numbers, *[-1] * (len(given) - len(self.given)))

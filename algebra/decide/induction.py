@@ -270,7 +270,7 @@ class Opened:
         """
         if any(self.depth in free_symbols(size) for size in e.shape):
             raise RuleError(f"{self.depth} is the size of a matrix as well as a number of layers")
-        return self.at_number(moved(e, {self.last: (self.depth, 1)}), self.depth + more)
+        return moved(self.at_number(e, self.depth + more), {self.last: (self.depth, 1)})
 
     def at_number(self, e: AffineMember, number: Any) -> Any:
         """Return a member at affine indices with a number for L."""

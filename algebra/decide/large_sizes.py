@@ -23,14 +23,13 @@ from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED, Counterexample
 from otimes.algebra.diagrams.diagram import Box, Diagram, Wire
 from otimes.algebra.diagrams.legs import Blocks, Branch, Legs, branches
-from otimes.algebra.diagrams.sums import DiagramSum, Terms
+from otimes.algebra.diagrams.sums import DiagramSum, Terms, is_affine
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import with_entries
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.roots import Number, exact_root
 from otimes.algebra.language.signature import Signature
-from otimes.algebra.reading.affine import is_affine
 from otimes.algebra.reading.interpretation import Interpretation
 
 LARGE = 32  # sizes from here on are large

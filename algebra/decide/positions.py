@@ -9,8 +9,9 @@ over j < i is (`_is_causal`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import sympy
@@ -21,7 +22,7 @@ from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision, PositionProof, Proof
 from otimes.algebra.decide.lemmas import as_it_is, presupposed_in
 from otimes.algebra.errors import OtimesError, RuleError, Undecided
-from otimes.algebra.language.affine import AffineMember, moved
+from otimes.algebra.language.affine import AffineMember, affine_member, moved
 from otimes.algebra.language.binders import (
     bindings,
     free_symbols,
@@ -32,6 +33,7 @@ from otimes.algebra.language.binders import (
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, CausalMask
+from otimes.algebra.language.power_families import first_powers
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.trees import rebuilt
@@ -116,10 +118,22 @@ def _proof(
 
 
 def _at(claim: Claim, index: Any, value: Any) -> Claim | None:
-    """Return a claim at a value of its index, None where that changes its hypotheses."""
-    lhs, rhs = (put(side, index, value) for side in claim.asked[:2])
-    made = Claim(lhs, rhs, claim.asked[2])
-    return made if made.equations == claim.equations and made.facts == claim.facts else None
+    """Return a claim at a value of its index, None where that changes its hypotheses.
+
+    At 0 these may be what makes its members affine; then they are those of the claim.
+    """
+    sides = [put(side, index, value) for side in claim.asked[:2]]
+    made = Claim(sides[0], sides[1], claim.asked[2])
+    if made.equations == claim.equations and made.facts == claim.facts:
+        return made
+    affine = {m.family for e in _sides(claim) for m in e.atoms(AffineMember)}
+    members = {m for e in sides for m in e.atoms(FamilyMember) if m.family in affine}
+    if value != 0 or any(free_symbols(i) for m in members for i in m.indices):
+        return None
+    first = first_powers(claim.equations)
+    sides = [put(side, index, value, first) for side in claim.asked[:2]]
+    known = {m: affine_member(m.family, m.indices, {}) for m in members}
+    return claim.premise(*[e.xreplace(known) for e in sides])
 
 
 def _proved(claim: Claim | None, decided: Decide) -> Decision | None:
@@ -127,8 +141,11 @@ def _proved(claim: Claim | None, decided: Decide) -> Decision | None:
     return found if found is not None and found.status == "proved" else None
 
 
-def put(e: Any, index: Symbol, value: Any) -> Any:
-    """Return an expression with a value for an index; sums and products without terms vanish."""
+def put(e: Any, index: Symbol, value: Any, first: Mapping[Any, Any] = MappingProxyType({})) -> Any:
+    """Return an expression with a value for an index; sums and products without terms vanish.
+
+    `first` has what stands for A⁰, by A.
+    """
     if index not in free_symbols(e):
         return e
     ends = [substituted(count, {index: value}) for _, count in bindings(e)]
@@ -141,13 +158,17 @@ def put(e: Any, index: Symbol, value: Any) -> Any:
     if isinstance(e, sympy.MatPow | sympy.Pow):
         exponent = sympy.expand(e.exp.xreplace({index: value}))
         if exponent == 0:
-            return Identity(e.shape[0]) if e.is_Matrix else sympy.S.One
-        return rebuilt(e, [put(e.base, index, value), exponent])
+            base = e.base if e.is_Matrix else matmul(e.base, Identity(1))
+            one = first.get(base, Identity(base.shape[0]))
+            return (
+                one if e.is_Matrix else MatrixElement(one, 0, 0) if base in first else sympy.S.One
+            )
+        return rebuilt(e, [put(e.base, index, value, first), exponent])
     if isinstance(e, FamilyMember):
         return e.family[tuple(sympy.expand(i.xreplace({index: value})) for i in e.indices)]
     if isinstance(e, sympy.Tuple) or not e.args:
         return e.xreplace({index: value})
-    return rebuilt(e, [put(part, index, value) for part in e.args])
+    return rebuilt(e, [put(part, index, value, first) for part in e.args])
 
 
 def _position(claim: Claim) -> Position | None:
@@ -247,6 +268,8 @@ def _is_causal(e: Any, found: Position, earlier: frozenset[Any]) -> bool:
         )
     if isinstance(e, LEAVES) or (isinstance(e, Symbol) and e not in earlier):
         return not free_symbols(e) & {found.index, found.depth}
+    if isinstance(e, MatrixElement) and all(i.is_Integer for i in e.args[1:]):
+        return _is_causal(e.args[0], found, earlier)
     if isinstance(e, PLAIN):
         parts = e.args[1:] if isinstance(e, Activation) else e.args
         return all(_is_causal(part, found, earlier) for part in parts)

@@ -44,7 +44,8 @@ def shifted(
             ways.append([(name, index, None)])
     for choice in islice(product(*ways), 1, MOST):
         shifts = {index: shift for _, index, shift in choice if shift is not None}
-        fact = "shifted", number, tuple((n, s[0]) for n, _, s in choice if s is not None)
+        moves = ((n, s[0], *s[2:]) for n, _, s in choice if s is not None)
+        fact = "shifted", number, tuple(moves)
         yield fact, moved(left, shifts), moved(right, shifts)
 
 
@@ -69,14 +70,22 @@ def _shifts(
             if other.family != member.family or len(other.variables) > 1:
                 continue
             ((constant, factors),) = other.forms
-            if factors not in ((), (1,)):
+            if factors not in ((), (1,), (-1,)):
                 continue
             values = other.counts[0] if factors else sympy.S.One
-            shift = sympy.expand(constant - own)
-            last = sympy.expand(shift + values - 1)
-            fits = never_negative(shift) and never_negative(count - 1 - last)
-            if fits and not (shift == 0 and values == count):
-                yield shift, values
+            for shift in _ways(sympy.expand(constant - own), values, factors == (-1,)):
+                first = shift[0] + 1 - values if len(shift) > 2 else shift[0]
+                fits = never_negative(first) and never_negative(count - first - values)
+                if fits and shift != (0, count):
+                    yield shift
+
+
+def _ways(shift: Any, values: Any, turned: bool) -> Iterator[Shift]:
+    """Yield the shifts for c - l, where a sum over l may be read in the other direction."""
+    if turned:
+        yield shift, values, -1
+        shift = sympy.expand(shift + 1 - values)
+    yield shift, values
 
 
 def at_last(

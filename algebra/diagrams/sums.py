@@ -16,11 +16,19 @@ from otimes.algebra.language.trees import key
 Terms = dict[Diagram, Coefficient]
 
 
+class Form(NamedTuple):
+    """An affine index in a label: its constant, and the factor of each variable with its range."""
+
+    constant: sympy.Expr
+    factors: tuple[int, ...]
+    sorts: tuple[Sort, ...]
+
+
 class Label(NamedTuple):
     """The tensor of a box, with the values of its fixed indices.
 
     The wires of a box are its free indices, then its row legs, then its column legs; `indices` is
-    None where there is a wire; at affine indices it has the forms of `reading.affine`. `rows` and
+    None where there is a wire; at affine indices it has `Form`s. `rows` and
     `cols` are the legs of the tensor after splitting sizes into factors; the branches are the
     blocks of rows and of columns of the box.
     """
@@ -31,6 +39,11 @@ class Label(NamedTuple):
     cols: Legs
     row_branch: Branch
     col_branch: Branch
+
+
+def is_affine(label: Label) -> bool:
+    """Return whether a label is that of a member at affine indices."""
+    return bool(label.indices) and isinstance(label.indices[0], Form)
 
 
 @dataclass(slots=True, frozen=True)

@@ -18,7 +18,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.diagrams.diagram import Diagram, Wire
 from otimes.algebra.diagrams.matching import HOLE
-from otimes.algebra.diagrams.sums import Terms
+from otimes.algebra.diagrams.sums import Terms, is_affine
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import substituted
@@ -26,7 +26,6 @@ from otimes.algebra.language.coefficients import Coefficient
 from otimes.algebra.language.linear import HeadSum, OneHot
 from otimes.algebra.language.nonlinear import SOFTMAX, Activation, RowSoftmax
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.reading.affine import is_affine
 from otimes.algebra.reading.constants import constant_at, is_constant
 from otimes.algebra.reading.interpretation import Applied, Interpretation
 from otimes.algebra.rules.indices import index_sum

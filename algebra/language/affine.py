@@ -29,7 +29,8 @@ from otimes.algebra.language.linear import Family, Shape
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import ATOM, Piece, TextPrinter
 
-Shift = tuple[Any, Any]  # what is added to an index, and its number of values, 1 for a fixed one
+# What is added to an index, and its number of values, 1 for a fixed one; it may be subtracted
+Shift = tuple[Any, Any] | tuple[Any, Any, int]
 
 
 class AffineMember(Declared):
@@ -171,21 +172,29 @@ def only_in_members(e: Any, index: Symbol) -> bool:
 
 
 def moved(e: Any, shifts: Mapping[Any, Shift]) -> Any:
-    """Return an expression with indices moved by a number, and their new numbers of values."""
+    """Return an expression with indices moved by a number, and their new numbers of values.
+
+    With a third number -1 an index is subtracted from the number.
+    """
     if isinstance(e, AffineMember):
+        signs = [1] * len(e.variables)
         constants = [constant for constant, _ in e.forms]
         counts = list(e.counts)
         variables = list(e.variables)
         for k, variable in enumerate(e.variables):
             if variable in shifts:
-                shift, values = shifts[variable]
+                shift, values, *sign = shifts[variable]
+                signs[k] = sign[0] if sign else 1
                 constants = [
                     c + factors[k] * shift
                     for c, (_, factors) in zip(constants, e.forms, strict=True)
                 ]
                 counts[k] = values
                 variables[k] = sympy.S.Zero if values == 1 else variable
-        forms = [(c, *factors) for c, (_, factors) in zip(constants, e.forms, strict=True)]
+        forms = [
+            (c, *[s * f for s, f in zip(signs, factors, strict=True)])
+            for c, (_, factors) in zip(constants, e.forms, strict=True)
+        ]
         return AffineMember(e.family, forms, counts, *variables)
     if not e.args or not free_symbols(e) & {*shifts}:
         return e

@@ -43,6 +43,7 @@ from otimes.algebra.language.binders import (
     indices_of,
     names_in,
 )
+from otimes.algebra.language.cut_ranges import constants_of, cut
 from otimes.algebra.language.inverse_members import is_inverse, without_inverses
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
@@ -56,6 +57,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.positions import OneHotLast, Positions, Shift
+from otimes.algebra.language.power_families import Powers, add_power, definitions, least_value
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
@@ -80,26 +82,45 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
         return list(sides), list(given)
     atoms = (atom for e in everything for atom in e.atoms(*ATOMS, OneHot))
     sizes = {symbol for atom in atoms for symbol in _sizes(atom)}
+    constants = constants_of(everything, sizes)
+    sides = [cut(side, sizes, constants) for side in sides]
+    given = [(cut(pair[0], sizes, constants), cut(pair[1], sizes, constants)) for pair in given]
+    everything = [*sides, *[side for pair in given for side in pair]]
     scan = partial(_free_ranges, sizes=sizes)
     free = scan(sides, frozenset())
     affine = _affine_families(everything, {**scan(everything, frozenset()), **free}, sizes)
     free = scan(sides, affine)
-    walk = _Elaboration(names_in(*everything), affine, sizes).walk
-    made = [walk(side, free) for side in sides]
-    pairs = []
-    for pair in given:
-        own = {**free, **scan(pair, affine)}
-        pairs.append((walk(pair[0], own), walk(pair[1], own)))
-    return without_inverses(made, pairs) if affine else (made, pairs)
+    powers: Powers = {}
+    while True:
+        known = len(powers)
+        elaboration = _Elaboration(names_in(*everything), affine, sizes, powers)
+        made = [elaboration.walk(side, free) for side in sides]
+        pairs = []
+        for pair in given:
+            own = {**free, **scan(pair, affine)}
+            pairs.append((elaboration.walk(pair[0], own), elaboration.walk(pair[1], own)))
+        if len(powers) == known:  # else all powers of these matrices are members of a family
+            break
+    made, pairs = without_inverses(made, pairs) if affine else (made, pairs)
+    return made, [*pairs, *[one for base in powers for one in definitions(base, powers[base])]]
 
 
 def _affine_families(
     expressions: Sequence[Any], free: Ranges, sizes: AbstractSet[Symbol]
 ) -> frozenset[str]:
-    """Return the names of the families that have members at affine indices."""
+    """Return the names of the families that have members at affine indices.
+
+    Where a sum subtracts its index, as in Σ_j A[n - 1 - j] B[j], all members there are such: it may
+    be read in the other direction.
+    """
     found: set[str] = set()
 
     def collect(e: Any, ranges: Ranges) -> None:
+        if isinstance(e, HeadSum | sympy.Sum):
+            members = e.args[0].atoms(FamilyMember)
+            for index, _ in bindings(e):
+                if is_subtracted(e.args[0], index):
+                    found.update(m.family.name for m in members if index in m.indices)
         if is_inverse(e) and isinstance(e.base, FamilyMember) and not e.base.free_symbols <= sizes:
             found.add(e.base.family.name)
         if isinstance(e, FamilyMember):
@@ -120,6 +141,13 @@ def _affine_families(
     for e in expressions:
         collect(e, free)
     return frozenset(found)
+
+
+def is_subtracted(e: Any, index: Symbol) -> bool:
+    """Return whether an index has a negative factor in an index of a member, or in an exponent."""
+    members = [i for m in e.atoms(FamilyMember) for i in m.indices]
+    exponents = [power.exp for power in e.atoms(sympy.Pow, sympy.MatPow)]
+    return any(sympy.expand(value).coeff(index) < 0 for value in (*members, *exponents))
 
 
 def _plain_bindings(e: Any, ranges: Ranges) -> Ranges:
@@ -162,7 +190,7 @@ def _free_ranges(
     only in members of `affine` families has the largest range for which all of these exist.
     """
     found: Ranges = {}
-    ends: Ranges = {}
+    ends: dict[Symbol, list[tuple[Any, Symbol]]] = {}  # with what is summed over the index
     members: list[tuple[Any, frozenset[Symbol]]] = []
 
     def collect(e: Any, bound: frozenset[Symbol]) -> None:
@@ -177,21 +205,25 @@ def _free_ranges(
             here, known = _range_at(e, index), found.get(index)
             if known is None or (here is not None and never_negative(known - here)):
                 found[index] = here  # the smaller of two ranges: all of its members exist
-        if isinstance(e, sympy.Sum | HeadSum):
+        if isinstance(e, sympy.Sum | HeadSum | LayerProduct):
             for index, _ in bindings(e):
                 free = [end for end in _ends(e, index) if end not in bound]
-                ends.update(dict.fromkeys(free, (e.args[0], index)))
+                for end in free:
+                    ends.setdefault(end, []).append((e.args[0], index))
         inner = bound | {index for index, _ in bindings(e)}
         for argument in e.args:
             collect(argument, inner)
 
     for e in expressions:
         collect(e, frozenset())
-    for end, (body, index) in ends.items():
+    of_members = _ranges_of_members(members, sizes)
+    for end, inside in ends.items():
         if found.get(end) is None and end not in sizes:
-            found[end] = _range_in([body], index)
+            known_counts = [_range_of(body, index) for body, index in inside]
+            known_counts.append(of_members.get(end))
+            found[end] = _least([count for count in known_counts if count is not None])
     known = {index: count for index, count in found.items() if count is not None}
-    ranges = {**_ranges_of_members(members, sizes), **known}
+    ranges = {**of_members, **known}
     counts = {symbol for count in ranges.values() for symbol in count.free_symbols}
     return {index: count for index, count in ranges.items() if index not in counts}
 
@@ -215,9 +247,31 @@ def _ranges_of_members(members: Sequence[Any], sizes: Collection[Symbol]) -> Ran
     return found
 
 
+def _range_of(body: Any, index: Symbol) -> Any:
+    """Return the number of values of an index for which all members in a body exist, or None."""
+    counts = []
+    for member in body.atoms(FamilyMember):
+        for e, count, first in zip(
+            member.indices, member.family.counts, member.family.firsts, strict=True
+        ):
+            rest = sympy.expand(e - index)
+            if first == 0 and rest.is_Integer:
+                counts.append(sympy.expand(count - rest))
+    return _least(counts) if counts else _range_in([body], index)
+
+
+def _least(counts: Sequence[Any]) -> Any:
+    """Return the smallest of several counts, as far as they compare; None if there is none."""
+    found = None
+    for count in counts:
+        if found is None or never_negative(sympy.expand(found - count)):
+            found = count
+    return found
+
+
 def _ends(e: Any, index: Symbol) -> set[Symbol]:
     """Return the symbols that are an end of the range of an index, up to a number."""
-    limits = [limit for limit in e.args[1:] if limit[0] == index]
+    limits = [part for part in e.args[1:] if isinstance(part, sympy.Tuple) and part[0] == index]
     ends = [end for limit in limits for end in limit[1:]]
     return {s for end in ends for s in end.free_symbols if sympy.expand(end - s).is_Integer}
 
@@ -231,8 +285,17 @@ def _sizes(atom: Any) -> set[Any]:
 class _Elaboration:
     """Walks over expressions; a new index has none of the `names`."""
 
-    def __init__(self, names: set[str], affine: frozenset[str], sizes: Collection[Symbol]) -> None:
+    def __init__(
+        self,
+        names: set[str],
+        affine: frozenset[str],
+        sizes: Collection[Symbol],
+        powers: Powers,
+    ) -> None:
         self.names = names
+        self.powers = powers  # the families of powers whose exponents subtract an index
+        self.limits: dict[Symbol, tuple[Any, Any]] = {}  # the first and last values of indices
+        self.turned: set[Symbol] = set()  # the indices that are subtracted in a sum over them
         self.affine = affine  # the names of families with members at affine indices
         self.sizes = sizes
 
@@ -271,6 +334,7 @@ class _Elaboration:
             count, factors = self.range_of(index, first, last, scope, e)
             inside.append((index, count, factors))
             scope = {**scope, index: count}
+            self.bind(e.function, index, first, last)
         made = self.walk(e.function, scope)
         for index, count, factors in reversed(inside):
             body = sympy.Mul(*factors, made, evaluate=False) if factors else made
@@ -286,6 +350,7 @@ class _Elaboration:
             whole, factors = self.range_of(index, sympy.S.Zero, count - 1, scope, e)
             inside.append((index, whole, factors))
             scope = {**scope, index: whole}
+            self.bind(e.body, index, sympy.S.Zero, count - 1)
         made = self.walk(e.body, scope)
         for index, count, factors in reversed(inside):
             body = matmul(*factors, made) if factors else made
@@ -306,6 +371,28 @@ class _Elaboration:
         first = LayerProduct(kept, (e.index, fewer), e.reverse)
         last = [moved(made.body, {e.index: (end, 1)}) for end in ends]
         return matmul(first, *last) if e.reverse else matmul(*last[::-1], first)
+
+    def orders(self, e: OrderSum, ranges: Ranges) -> Any:
+        """Return a sum over paths; over L + 1 layers, the paths without and with the last."""
+        made = self.plain(e, ranges)
+        fewer, ends = _split(e.count) if only_in_members(made.body, e.index) else (e.count, [])
+        more, _ = sympy.expand(e.order).as_coeff_Add()
+        if not ends or not more.is_Integer or more < len(ends):
+            return made
+        kept = moved(made.body, {e.index: (sympy.S.Zero, fewer)})
+        first = [OrderSum(kept, (e.index, fewer), e.order - k, e.reverse) for k in (0, 1)]
+        last = moved(made.body, {e.index: (ends[0], 1)})
+        if len(ends) > 1:
+            return made
+        through = matmul(first[1], last) if e.reverse else matmul(last, first[1])
+        return matadd(first[0], through)
+
+    def bind(self, body: Any, index: Symbol, first: Any, last: Any) -> None:
+        """Note the limits of an index of a sum, and whether it is subtracted in the body."""
+        self.limits.pop(index, None)
+        self.limits[index] = first, last
+        self.turned -= {index}
+        self.turned |= {index} if is_subtracted(body, index) else set()
 
     def range_of(
         self, index: Symbol, first: Any, last: Any, ranges: Ranges, around: Any
@@ -405,6 +492,16 @@ class _Elaboration:
         if e.exp.is_Integer:
             return self.plain(e, ranges)
         base = self.walk(e.base, ranges)
+        exponent = sympy.expand(e.exp)
+        if exponent.is_Integer:
+            return self.plain(sympy.MatPow(e.base, exponent, evaluate=False), ranges)
+        subtracted = any(exponent.coeff(index) < 0 for index in exponent.free_symbols & {*ranges})
+        if base in self.powers or subtracted or exponent.free_symbols & self.turned:
+            least = least_value(exponent, self.limits, ranges)
+            if least is None or base.free_symbols & {*ranges}:
+                raise LanguageError(_no_power(e))
+            add_power(self.powers, base, exponent, ranges, self.names)
+            return affine_member(self.powers[base], [exponent], ranges)
         factors = []
         for term in sympy.Add.make_args(sympy.expand(e.exp)):
             times, symbols = term.as_coeff_Mul()
@@ -430,6 +527,15 @@ class _Elaboration:
             if len({t.could_extract_minus_sign() for t in sympy.Add.make_args(e.exp)}) > 1:
                 raise LanguageError(_no_power(e))
         return as_product(factors)
+
+    def scalar_power(self, e: Any, ranges: Ranges) -> Any:
+        """Return a power of a number; by an index it is one of a 1 × 1 matrix."""
+        one = matmul(e.base, sympy.Identity(1))
+        if not e.exp.free_symbols & ranges.keys() and one not in self.powers:
+            return rebuilt(e, [self.walk(e.base, ranges), e.exp])
+        if e.exp.is_Integer:
+            return rebuilt(e, [self.walk(e.base, ranges), e.exp])
+        return MatrixElement(self.power(sympy.MatPow(one, e.exp, evaluate=False), ranges), 0, 0)
 
     def fresh(self, name: str) -> Symbol:
         """Return an index whose name does not occur."""
@@ -469,11 +575,10 @@ _SPECIAL: dict[type, Callable[[_Elaboration, Any, Ranges], Any]] = {
     sympy.Sum: _Elaboration.index_sum,
     HeadSum: _Elaboration.head_sum,
     LayerProduct: _Elaboration.layers,
+    OrderSum: _Elaboration.orders,
     MatrixElement: _Elaboration.element,
     OneHot: _Elaboration.one_hot,
     FamilyMember: _Elaboration.member,
     sympy.MatPow: _Elaboration.power,
-    **dict.fromkeys(
-        (sympy.Pow,), lambda self, e, ranges: rebuilt(e, [self.walk(e.base, ranges), e.exp])
-    ),
+    sympy.Pow: _Elaboration.scalar_power,
 }

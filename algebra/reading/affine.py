@@ -7,24 +7,14 @@ rows and columns. The label also has the range of each variable.
 from __future__ import annotations
 
 from itertools import product
-from typing import Any, NamedTuple
-
-import sympy
+from typing import Any
 
 from otimes.algebra.diagrams.diagram import Diagram, Sort
 from otimes.algebra.diagrams.legs import branches
-from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms
+from otimes.algebra.diagrams.sums import DiagramSum, Form, Label, Terms
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.trees import key
 from otimes.algebra.reading.interpretation import Interpretation, opened_legs
-
-
-class Form(NamedTuple):
-    """An affine index in a label: its constant, and the factor of each variable with its range."""
-
-    constant: sympy.Expr
-    factors: tuple[int, ...]
-    sorts: tuple[Sort, ...]
 
 
 def affine_member(reading: Interpretation, e: AffineMember) -> DiagramSum:
@@ -50,11 +40,6 @@ def affine_member(reading: Interpretation, e: AffineMember) -> DiagramSum:
         box = (label, *wires.values(), *[w for w in (*r, *c) if w >= 0])
         terms[Diagram(r, c, tuple(sorted(wires.items())), (box,), tuple(sorts))] = 1
     return DiagramSum(rows, cols, terms)
-
-
-def is_affine(label: Label) -> bool:
-    """Return whether a label is that of a member at affine indices."""
-    return bool(label.indices) and isinstance(label.indices[0], Form)
 
 
 def index_texts(label: Label) -> list[str]:

@@ -19,6 +19,7 @@ from otimes.algebra.budget import spend
 from otimes.algebra.diagrams.canonical import canonical
 from otimes.algebra.diagrams.diagram import UNIT, Diagram, Sort, Wire, fuse, join
 from otimes.algebra.diagrams.dimensions import Clash, Dimensions, Resplit
+from otimes.algebra.diagrams.directions import directed
 from otimes.algebra.diagrams.legs import Branch, Legs, beside, branches, matched, shifted
 from otimes.algebra.diagrams.sums import DiagramSum, Label, Terms, index_name, put
 from otimes.algebra.errors import Undecided
@@ -410,10 +411,17 @@ class Interpretation:
             rows = (*mine, *d.rows) if kind is StackHeads else d.rows
             cols = (*mine, *d.cols) if kind is ConcatHeads else d.cols
             named = tuple((name, wire) for name, wire in d.named if name != key(index))
-            made.append((Diagram(rows, cols, named, d.boxes, sorts), coefficient))
+            closed = Diagram(rows, cols, named, d.boxes, sorts)
+            for wire in mine:
+                closed = directed(closed, wire, self.labels, self.label, self._last)
+            made.append((closed, coefficient))
         rows_sorts = legs + value.rows if kind is StackHeads else value.rows
         cols_sorts = legs + value.cols if kind is ConcatHeads else value.cols
         return self.collect(rows_sorts, cols_sorts, made)
+
+    def _last(self, sort: Sort) -> Any:
+        """Return the last value of an index."""
+        return self.dimensions.expressions[sort] - 1
 
 
 def _fused(e: sympy.KroneckerProduct) -> list[Any]:

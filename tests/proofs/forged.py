@@ -955,6 +955,25 @@ FORGED: dict[str, dict[str, Any]] = {
         splits=[[["Mul", 2, n], [n, ["|", [], []]]], [2, [["|", [], []]]]],
         tensors=MEMBERS,
     ),
+    # n = 1, m = 2, S_0 = G_0 = 1, S_1 = G_1 = 0
+    "a sum turned around in some of its factors": by_hand(
+        ["HeadSum", mul(member(["Add", m, -1], [-1, h]), ["tensor", 2, h]), m],
+        ["HeadSum", mul(member(0, [1, h]), ["tensor", 2, h]), m],
+        tensors=[*MEMBERS, ["G", [m], n, n]],
+    ),
+    # n = m = 1, S_0 = 0 and S_1 = 1
+    "a sum turned around about another middle": by_hand(
+        ["HeadSum", member(m, [-1, h]), m],
+        ["HeadSum", member(0, [1, h]), m],
+        tensors=MEMBERS,
+    ),
+    # n = 1, m = 2, S_0 = 0 and S_1 = 1
+    "a free index turned around": by_hand(
+        member(["Add", m, -1], [-1, h]),
+        member(0, [1, h]),
+        indices=[["h", m]],
+        tensors=MEMBERS,
+    ),
     # n = m = 1, S_0 = 0 and S_1 = 1
     "a hypothesis past the last member": by_hand(
         member(m),

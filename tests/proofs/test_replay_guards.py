@@ -150,6 +150,21 @@ KNOWN = [
         "a sum over another number of members",
     ),
     (
+        "if wire in wires[len(columns) :]:",
+        "if False:",
+        "a sum turned around in some of its factors",
+    ),
+    (
+        "end = plus(self.sizes[wire], UNITY.items(), -1)",
+        "end = self.sizes[wire]",
+        "a sum turned around about another middle",
+    ),
+    (
+        "for wire in tops:\n            boxes = self.directed(boxes, wire)",
+        "for wire in touched:\n            boxes = self.directed(boxes, wire)",
+        "a free index turned around",
+    ),
+    (
         "if self.noting and not any(names(tree, one) for one in depths):",
         "if self.noting:",
         "past a depth without an inverse",

@@ -31,6 +31,8 @@ q, u = MatrixSymbol("q", d, 1), MatrixSymbol("u", d, 1)
 K, V, Q = (Family(name, (n,), d, 1) for name in "KVQ")
 S, T = Family("S", (L + 1,), d, d), Family("T", (L + 1,), d, d)
 F, G = Family("F", (L,), d, d), Family("G", (L,), d, d)
+p_, q_ = sympy.symbols("p q", integer=True, positive=True)
+E, D, T_ = Family("E", (p_ + q_,), d, d), Family("D", (2 * L,), d, d), Family("T", (n,), d, d)
 Z, z = Family("Z", (n + 1,), d, d), Family("z", (n + 1,), d, 1)
 M, N, p, last, first = CausalMask(n), Shift(n), Positions(n), OneHotLast(n), OneHot(0, n)
 one, I_n, I_d = OneMatrix(n, 1), Identity(n), Identity(d)
@@ -168,6 +170,46 @@ TRUE: dict[str, Claim] = {
     "a power of a transpose": ((A.T) ** m, (A**m).T),
     "a square of a power": (A ** (2 * m), A**m * A**m),
     "a power of an idempotent": (A**m, A, [(A * A, A)]),
+    "layers in two parts": (
+        layers(E[l], p_ + q_),
+        layers(E[p_ + l], q_) * layers(E[l], p_),
+    ),
+    "layers in pairs": (layers(D[l], 2 * L), layers(D[2 * l + 1] * D[2 * l])),
+    "members in two parts": (
+        HeadSum(E[l], (l, p_ + q_)),
+        HeadSum(E[l], (l, p_)) + HeadSum(E[p_ + l], (l, q_)),
+    ),
+    "a geometric sum up to i": (
+        (I_n - A) * HeadSum(A**k, (k, m + 1)),
+        I_n - A ** (m + 1),
+    ),
+    "turned around": (
+        HeadSum(F[L - 1 - l] * P * G[l], (l, L)),
+        HeadSum(F[l] * P * G[L - 1 - l], (l, L)),
+    ),
+    "powers in two directions": (
+        HeadSum(P ** (n - 1 - j) * K[j], (j, n)),
+        HeadSum(P**j * K[n - 1 - j], (j, n)),
+    ),
+    "a difference of powers": (
+        A**m - B**m,
+        HeadSum(A ** (m - 1 - k) * (A - B) * B**k, (k, m)),
+    ),
+    "what decays is summed": (
+        Z[i],
+        HeadSum(c ** (i - 1 - j) * K[j] * V[j].T, (j, i)),
+        [*decay, (Z[0], sympy.ZeroMatrix(d, d))],
+    ),
+    "a linear recurrence": (
+        z[i],
+        P**i * z[0] + HeadSum(P ** (i - 1 - j) * K[j], (j, i)),
+        [(z[l + 1], P * z[l] + K[l])],
+    ),
+    "a transition of each step": (
+        z[i],
+        LayerProduct(T_[l], (l, i)) * z[0],
+        [(z[l + 1], T_[l] * z[l])],
+    ),
 }
 
 FALSE: dict[str, Claim] = {
@@ -257,6 +299,38 @@ FALSE: dict[str, Claim] = {
     "a power of a product": ((A * B) ** m, A**m * B**m),
     "a power too many": (A**m * A, A ** (m + 2)),
     "a square of a power for a power": (A ** (2 * m), A**m),
+    "layers in two parts, exchanged": (
+        layers(E[l], p_ + q_),
+        layers(E[l], p_) * layers(E[p_ + l], q_),
+    ),
+    "layers in pairs, each turned": (layers(D[l], 2 * L), layers(D[2 * l] * D[2 * l + 1])),
+    "members in two parts, the first twice": (
+        HeadSum(E[l], (l, p_ + q_)),
+        HeadSum(E[l], (l, p_)) + HeadSum(E[l], (l, q_)),
+    ),
+    "up to the next, and the last": (
+        HeadSum(z[j], (j, i + 2)),
+        HeadSum(z[j], (j, i + 1)) + z[i],
+    ),
+    "turned around in one factor": (
+        HeadSum(F[L - 1 - l] * P * G[l], (l, L)),
+        HeadSum(F[l] * P * G[l], (l, L)),
+    ),
+    "a convolution with the wrong end": (
+        z[i],
+        P**i * z[0] + HeadSum(P ** (i - j) * K[j], (j, i)),
+        [(z[l + 1], P * z[l] + K[l])],
+    ),
+    "what decays from the first on": (
+        Z[i],
+        HeadSum(c**j * K[j] * V[j].T, (j, i)),
+        [*decay, (Z[0], sympy.ZeroMatrix(d, d))],
+    ),
+    "transitions in the other order": (
+        z[i],
+        LayerProduct(T_[l], (l, i), True) * z[0],
+        [(z[l + 1], T_[l] * z[l])],
+    ),
 }
 
 
@@ -355,7 +429,7 @@ def value(e: Any, at: dict[Any, Any], arrays: dict[str, Any]) -> Any:
 def drawn(sides: list[Any], seed: int) -> tuple[dict[Any, Any], dict[str, Any]]:
     """Return random sizes, free indices and scalars, and random arrays of small integers."""
     draw = random.Random(seed)
-    at: dict[Any, Any] = {size: draw.randint(1, 4) for size in (n, m, r, d, L)}
+    at: dict[Any, Any] = {size: draw.randint(1, 4) for size in (n, m, r, d, L, p_, q_)}
     at |= {s: draw.randint(1, 3), c: draw.randint(2, 3)}
     at |= {index: draw.randrange(at[n]) for index in (i, j, k)} | {l: draw.randrange(at[L])}
 

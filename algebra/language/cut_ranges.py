@@ -1,0 +1,145 @@
+"""Ranges of sums and products over layers, cut where index arithmetic needs it.
+
+    Π_{l<p+q} f(l)    Π_{l<q} f(p + l) Π_{l<p} f(l), and a sum likewise
+    Π_{l<2L} f(l)     Π_{l<L} f(2l + 1) f(2l), and a sum likewise
+    Σ_{j≤i+1} f(j)    Σ_{j≤i} f(j) + f(i + 1)
+    Σ_{k<m+1} f(k)    Σ_{k<m} f(k) + f(m), where k is an exponent in f
+    Σ_{k<m} Ω_{k+1}   Σ_{k<m+1} Ω_k - Ω_0, for the sums Ω_k over paths of order k
+
+>>> from otimes.algebra.language.linear import Family
+>>> from otimes.algebra.language.unicode import unicode_text
+>>> n, L = sympy.symbols("n L", integer=True, positive=True)
+>>> l = sympy.Symbol("l", integer=True)
+>>> F = Family("F", (2 * L,), n, n)
+>>> print(unicode_text(cut(LayerProduct(F[l], (l, 2 * L)), frozenset({n, L}), frozenset())))
+∏←_l<L (F[2 l + 1] F[2 l])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+import sympy
+from sympy import Symbol
+
+from otimes.algebra.language.binders import free_symbols, substituted
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import FamilyMember, HeadSum, matadd, matmul
+from otimes.algebra.language.trees import rebuilt
+
+MOST = 16  # terms or factors that are written out
+
+
+def constants_of(expressions: Sequence[Any], sizes: AbstractSet[Symbol]) -> frozenset[Symbol]:
+    """Return the sizes that are added to the indices of members, as p in F[p + l]."""
+    members = {m for e in expressions for m in e.atoms(FamilyMember)}
+    return frozenset(s for m in members for i in m.indices for s in i.free_symbols & sizes)
+
+
+def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> Any:
+    """Return an expression with its ranges cut; at a size in `constants`, if one is possible."""
+    if not isinstance(e, sympy.Basic) or not e.args or isinstance(e, FamilyMember):
+        return e
+    arguments = [cut(a, sizes, constants) for a in e.args]
+    same = all(a is b for a, b in zip(arguments, e.args, strict=True))
+    e = e if same else rebuilt(e, arguments)
+    if isinstance(e, LayerProduct | HeadSum) and len(e.args[1:]) - isinstance(e, LayerProduct) == 1:
+        index, count = e.args[1]
+        made = _cut(e, index, sympy.expand(count), sizes, constants)
+        return e if made is None else cut(made, sizes, constants)
+    return e
+
+
+def _cut(
+    e: Any, index: Any, count: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]
+) -> Any:
+    """Return a sum or product over a range in parts, or None if it stays whole."""
+    if isinstance(count, Symbol | sympy.Integer) or not isinstance(index, Symbol):
+        return _from_order_zero(e, index, count) if isinstance(e, HeadSum) else None
+    more, rest = count.as_coeff_Add()
+    terms = sympy.Add.make_args(rest)
+    if isinstance(e, HeadSum) and (made := _from_order_zero(e, index, count)) is not None:
+        return made
+    if len(terms) == 1 and isinstance(rest, Symbol):
+        whole = 1 if rest not in sizes and not _is_number_in(e.body, index) else 0
+        if not more.is_Integer or not whole < more <= MOST:
+            return None
+        if rest in sizes and not _is_number_in(e.body, index):
+            return None  # which `index_arithmetic` splits where it must
+        ends = [rest + whole + k for k in range(int(more) - whole)]
+        return _joined(e, _over(e, e.body, index, rest + whole), [_at(e, end) for end in ends])
+    if len(terms) == 1 and more == 0:
+        times, one = rest.as_coeff_Mul()
+        if not (times.is_Integer and 1 < times <= MOST and isinstance(one, Symbol)):
+            return None
+        parts = [_at(e, times * index + k) for k in range(int(times))]
+        return _over(e, _joined(e, parts[0], parts[1:]), index, one)
+    if not all(isinstance(term, Symbol) for term in terms):
+        return None
+    first = min(terms, key=lambda s: (s in sizes, s not in constants, str(s)))
+    later = _over(e, _at(e, first + index), index, sympy.expand(count - first))
+    return _joined(e, _over(e, e.body, index, first), [later])
+
+
+def _joined(e: Any, first: Any, later: Sequence[Any]) -> Any:
+    """Return the sum of the parts of a sum, or the product of those of a product, in its order."""
+    if isinstance(e, HeadSum):
+        return matadd(first, *later)
+    return matmul(first, *later) if e.reverse else matmul(*later[::-1], first)
+
+
+def _over(e: Any, body: Any, index: Any, count: Any) -> Any:
+    arguments = [body, sympy.Tuple(index, count), *e.args[2:]]
+    return rebuilt(e, arguments)
+
+
+def _at(e: Any, value: Any) -> Any:
+    """Return the body at a value of the index."""
+    return summed_up(substituted(e.body, {e.args[1][0]: value}))
+
+
+def summed_up(e: Any) -> Any:
+    """Return an expression with its exponents, counts and orders added up, as in A^(i - i)."""
+    if isinstance(e, FamilyMember | sympy.MatrixSymbol) or not e.args:
+        return e
+    if isinstance(e, sympy.Tuple):
+        return sympy.Tuple(*[sympy.expand(part.doit()) for part in e.args])
+    parts = [summed_up(part) for part in e.args]
+    if isinstance(e, sympy.Pow | sympy.MatPow):
+        parts[1] = sympy.expand(e.exp.doit())
+    if isinstance(e, OrderSum):
+        parts[2] = sympy.expand(e.order.doit())
+    same = all(a is b for a, b in zip(parts, e.args, strict=True))
+    return e if same else rebuilt(e, parts)
+
+
+def _is_number_in(e: Any, index: Symbol) -> bool:
+    """Return whether an index is in an exponent, or in the end of a range."""
+    if index not in free_symbols(e):
+        return False
+    if isinstance(e, sympy.Pow | sympy.MatPow) and index in free_symbols(e.exp):
+        return True
+    if isinstance(e, FamilyMember):
+        return False
+    if isinstance(e, sympy.Tuple):
+        return True
+    return any(_is_number_in(part, index) for part in e.args)
+
+
+def _from_order_zero(e: HeadSum, index: Any, count: Any) -> Any:
+    """Return a sum over paths of order k + c as one of all orders less the first ones, or None."""
+    if not isinstance(index, Symbol):
+        return None
+    sums = [s for s in e.body.atoms(OrderSum) if index in free_symbols(s.order)]
+    shifts = {sympy.expand(s.order - index) for s in sums}
+    if len(shifts) != 1:
+        return None
+    (shift,) = shifts
+    if not (shift.is_Integer and 0 < shift <= MOST):
+        return None
+    body = summed_up(substituted(e.body, {index: index - shift}))
+    whole = HeadSum(body, (index, count + shift))
+    first = [summed_up(substituted(body, {index: k})) for k in range(int(shift))]
+    return matadd(whole, *[matmul(-1, part) for part in first])
