@@ -162,8 +162,9 @@ def _decided_with_inverses(claim: Claim) -> Decision:
         found = decided(claim)
     except LanguageError:
         other = claim.with_members_inverted()
-        if other is not None:
-            return decided(other)
+        with suppress(LanguageError):
+            if other is not None:
+                return decided(other)
         if (instead := with_free_members(claim, decided)) is None:
             raise
         return instead

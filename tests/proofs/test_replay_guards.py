@@ -146,7 +146,7 @@ KNOWN = [
     ),
     (
         "ranges = tuple([(*factors, self.sizes[w]) for factors, w in columns])",
-        "ranges = tuple([(*factors,) for factors, w in columns])",
+        "ranges = tuple([(*factors, 0) for factors, w in columns])",
         "a sum over another number of members",
     ),
     (
