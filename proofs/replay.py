@@ -984,7 +984,7 @@ class Reader:
                 there.append((what[0], [*column[:-1]], forms))
             signs = [(-1 if w == wire else 1, column, w) for column, w in columns]
             columns = sorted(((*[s * k for k in c[:-1]], c[-1]), w) for s, c, w in signs)
-            if wire in wires:
+            if affine and wire in wires:
                 label = self.label(((what[0], forms, tuple(c for c, _ in columns)), *blocks))
             turned.append((label, (*[w for _, w in columns], *wires[len(columns) :])))
         return boxes if sorted(here) <= sorted(there) else tuple(turned)
