@@ -18,6 +18,8 @@
     experts     n_experts MLPs beside each other, each token through those that a router chooses,
                 and optionally a shared one, through which all go
     embeddings  tied: W_U is the transpose of W_E; embed_scale multiplies W_E where it embeds
+    scales      write_scale multiplies what attention and MLPs add to the stream, logit_scale the
+                logits
     biases      the names of the biases that the model has
 
 Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Press, Smith and Lewis 2021
@@ -39,7 +41,7 @@ from otimes.algebra.errors import OtimesError
 
 POSITIONS = ("none", "shortformer", "learned", "rotary", "alibi")
 LAYOUTS = ("half", "interleaved")
-ACTIVATIONS = ("gelu", "gelu_tanh", "quick_gelu", "relu", "silu")
+ACTIVATIONS = ("gelu", "gelu_tanh", "quick_gelu", "relu", "relu2", "silu")
 NORMS = ("none", "layer", "rms")
 NORM_ORDERS = ("pre", "post", "output", "both")
 QK_NORMS = ("none", "head", "all")
@@ -95,6 +97,9 @@ TENSORS: dict[str, tuple[str, ...]] = {
     "W_KR": ("n_layers", "d_model", "rotary_dims"),
 }
 
+WRITERS = ("W_O", "b_O", "W_out", "b_out", "b_experts")
+"""The weights that write to the residual stream in a block."""
+
 EXPERTS = (
     *("n_experts", "experts_per_token", "router", "router_scale", "router_groups"),
     *("d_shared", "shared_gate", "dense_layers"),
@@ -128,7 +133,10 @@ class Config(_Hashed):
     "all" the heads of a position together (OLMo 2). `attn_scale` 0 means 1/√d_head. A cap c maps x
     to c tanh(x/c); 0 means none. `windows` has one number for each layer: a query sees that many
     keys, itself included; 0 means all. Layers with a window have the rotary base `local_base`, if
-    it is not 0, without a stretch (Gemma 3). `alibi_slopes` has a slope for each head.
+    it is not 0, without a stretch (Gemma 3). `unrotated_layers` have no positions (SmolLM 3).
+    `alibi_slopes` has a slope for each head. `write_scale` multiplies what attention and MLPs write
+    (Granite), and `logit_scale` the logits (Cohere): `Model.part` gives W_O, b_O, W_out, b_out,
+    b_experts, W_U and b_U with these factors.
 
     With `n_experts`, the neurons of an MLP are those of its experts one after the other, and then
     `d_shared` of a shared expert: d_mlp counts them all, and W_in, W_gate and W_out hold them all.
@@ -177,12 +185,15 @@ class Config(_Hashed):
     qk_norm: str = "none"
     gain_offset: bool = False
     embed_scale: float = 1.0
+    write_scale: float = 1.0
+    logit_scale: float = 1.0
     embed_norm: bool = False
     attn_scale: float = 0.0
     score_cap: float = 0.0
     logit_cap: float = 0.0
     windows: tuple[int, ...] = ()
     local_base: float = 0.0
+    unrotated_layers: tuple[int, ...] = ()
     sinks: bool = False
     alibi_slopes: tuple[float, ...] = ()
     n_experts: int = 0
@@ -301,8 +312,18 @@ class Config(_Hashed):
         for name in ("qk_norm", "gain_offset", "embed_norm"):
             if getattr(self, name) not in ("none", False) and self.norm == "none":
                 yield f"{name}={getattr(self, name)!r} needs norms (norm is 'none')"
-        if not self.embed_scale > 0:
-            yield f"embed_scale={self.embed_scale} must be positive"
+        for name in ("embed_scale", "write_scale", "logit_scale"):
+            if not getattr(self, name) > 0:
+                yield f"{name}={getattr(self, name)} must be positive"
+        if self.unrotated_layers and (
+            self.positions != "rotary"
+            or self.kv_rank
+            or any(each not in range(self.n_layers) for each in self.unrotated_layers)
+        ):
+            yield (
+                f"unrotated_layers={self.unrotated_layers} must be layers, from 0 to"
+                f" {self.n_layers - 1}, of a model with rotary positions and no latents"
+            )
         if self.windows and (
             len(self.windows) != self.n_layers
             or not all(type(each) is int and each >= 0 for each in self.windows)
@@ -440,6 +461,12 @@ class Config(_Hashed):
         """The factor of the products of queries and keys: `attn_scale`, or 1/√d_head."""
         return float(self.attn_scale or 1 / math.sqrt(self.d_head))
 
+    def scale_of(self, tensor: str) -> float:
+        """Return the factor with which a weight is used, `write_scale` or `logit_scale`."""
+        if tensor in ("W_U", "b_U"):
+            return self.logit_scale
+        return self.write_scale if tensor in WRITERS else 1.0
+
     @property
     def window(self) -> int:
         """The number of keys that a query sees; 0 for all. Of a layer's own configuration."""
@@ -451,7 +478,8 @@ class Config(_Hashed):
         >>> Config(2, 1, 4, 2, 10, 8, "none", windows=(0, 4)).of_layer(1).window
         4
         """
-        return _of_layer(self, layer) if self.windows or self.dense_layers else self
+        differ = self.windows or self.dense_layers or self.unrotated_layers
+        return _of_layer(self, layer) if differ else self
 
     @property
     def query_in(self) -> int:
@@ -616,7 +644,10 @@ class Config(_Hashed):
         if not isinstance(biases, list | tuple) or not all(isinstance(b, str) for b in biases):
             raise OtimesError(f"{where}: biases must be a list of names, got {biases!r}")
         lists = {}
-        for name in ("rotary_stretch", "windows", "alibi_slopes", "router_groups", "dense_layers"):
+        for name in (
+            *("rotary_stretch", "windows", "alibi_slopes", "router_groups", "dense_layers"),
+            "unrotated_layers",
+        ):
             value = content.get(name, ())
             if not isinstance(value, list | tuple):
                 raise OtimesError(f"{where}: {name} must be a list of numbers, got {value!r}")
@@ -634,11 +665,15 @@ def _of_layer(config: Config, layer: int) -> Config:
         fields |= {"windows": (window,) * config.n_layers, "local_base": 0.0}
     if window and config.local_base:
         fields |= {"rotary_base": config.local_base, "rotary_stretch": ()}
+    if layer in config.unrotated_layers:
+        fields |= {"positions": "none", "rotary_dims": 0, "rotary_stretch": (), "local_base": 0.0}
+    fields["unrotated_layers"] = ()
     return replace(config, **fields)
 
 
 PATTERN_SETTINGS = (
-    *("qk_norm", "attn_scale", "score_cap", "windows", "local_base", "sinks", "alibi_slopes"),
+    *("qk_norm", "attn_scale", "score_cap", "windows", "local_base", "unrotated_layers"),
+    *("sinks", "alibi_slopes"),
 )
 """The settings that change only how attention patterns are computed."""
 
@@ -655,6 +690,7 @@ SETTINGS: dict[str, Any] = {
     "score_cap": 0.0,
     "windows": (),
     "local_base": 0.0,
+    "unrotated_layers": (),
     "sinks": False,
     "alibi_slopes": (),
 }

@@ -298,7 +298,7 @@ class FrozenPass(Brief):
     def _columns(self, chosen: Any) -> np.ndarray:
         """Return columns of W_U; only these are converted to `dtype`."""
         if self.model.config.tied:
-            columns = self.model.part("W_E", chosen).T
+            columns = self.model.part("W_E", chosen).T * self.model.config.logit_scale
         else:
             columns = self.model.part("W_U", (slice(None), chosen))
         return columns.astype(self.dtype, copy=False)

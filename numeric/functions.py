@@ -166,7 +166,13 @@ def quick_gelu_gate(x: Array) -> Array:
     return silu_gate(1.702 * x)
 
 
+def relu2_gate(x: Array) -> Array:
+    """Return $max(x, 0)$."""
+    return x * relu_gate(x)
+
+
 GATE: dict[str, Callable[[Array], Array]] = {
+    "relu2": relu2_gate,
     "gelu": gelu_gate,
     "gelu_tanh": gelu_tanh_gate,
     "relu": relu_gate,
@@ -201,7 +207,13 @@ def quick_gelu(x: Array) -> Array:
     return x * quick_gelu_gate(x)
 
 
+def relu2(x: Array) -> Array:
+    """Return $max(x, 0)^2$ (So et al. 2021, “Primer”)."""
+    return x * relu2_gate(x)
+
+
 ACTIVATION: dict[str, Callable[[Array], Array]] = {
+    "relu2": relu2,
     "gelu": gelu,
     "gelu_tanh": gelu_tanh,
     "relu": relu,
@@ -243,7 +255,13 @@ def quick_gelu_slope(x: Array) -> Array:
     return silu_slope(1.702 * x)
 
 
+def relu2_slope(x: Array) -> Array:
+    """Return $2 max(x, 0)$."""
+    return 2 * x * relu_gate(x)
+
+
 DERIVATIVE: dict[str, Callable[[Array], Array]] = {
+    "relu2": relu2_slope,
     "gelu": gelu_slope,
     "gelu_tanh": gelu_tanh_slope,
     "relu": relu_slope,

@@ -213,6 +213,9 @@ class Model:
         else:
             absent = np.float64(1.0 if name.endswith("_gain") else 0.0)
             part = np.broadcast_to(absent, self.config.shape(name))[index]
+        scale = self.config.scale_of(name)
+        if scale != 1:
+            part = part * scale
         shares = self.config.n_heads // self.config.kv_heads
         if shares > 1 and "kv_heads" in TENSORS[name]:
             # Counted from the last axis, as the index may have removed the first.

@@ -57,6 +57,7 @@ def fold_norm_biases(model: Model) -> Model:
 
     Proved by: norm_gain_and_bias_fold.
     """
+    model = with_scales_in_weights(model)
     config = model.config
     check_settings(config, "folding norms", _folding(config))
     if config.norm != "layer":
@@ -100,6 +101,7 @@ def fold_norm_gains(model: Model) -> Model:
 
     Proved by: norm_gain_and_bias_fold.
     """
+    model = with_scales_in_weights(model)
     config = model.config
     check_settings(config, "folding norms", _folding(config))
     if config.norm == "none":
@@ -138,6 +140,7 @@ def centre_readers(model: Model) -> Model:
 
     Proved by: centring_folds_into_readers.
     """
+    model = with_scales_in_weights(model)
     config = model.config
     check_settings(config, "centring the reading weights", FOLDING)
     if config.norm != "layer":
@@ -168,6 +171,7 @@ def centre_writers(model: Model) -> Model:
 
     Proved by: centring_folds_into_writers, centred_writers_keep_mean_zero.
     """
+    model = with_scales_in_weights(model)
     config = model.config
     also = [each for each in FOLDING if each != "embed_norm"]
     check_settings(config, "centring the writing weights", also)
@@ -201,6 +205,7 @@ def fold_value_biases(model: Model) -> Model:
         raise RuleError(
             "cannot fold b_V into b_O: with sinks=True the rows of a pattern sum to less than 1"
         )
+    model = with_scales_in_weights(model)
     moved = np.einsum("lhk,lhkd->ld", model.part("b_V"), model.part("W_O"))
     biases = tuple({*model.config.biases, "b_O"} - {"b_V"})
     return model.changed({"b_O": model.part("b_O") + moved}, replace(model.config, biases=biases))
@@ -239,7 +244,7 @@ def centre_unembedding(model: Model) -> Model:
 
     Proved by: centred_unembedding_keeps_probabilities.
     """
-    model = untie(model)
+    model = untie(with_scales_in_weights(model))
     changed = {"W_U": _centred(model.part("W_U"), axis=-1)}
     if "b_U" in model.config.biases:
         changed["b_U"] = _centred(model.part("b_U"), axis=-1)
@@ -264,6 +269,19 @@ def _with_whole_gains(model: Model) -> Model:
     gains = [name for name in config.tensor_shapes() if name.endswith("_gain")]
     whole = {name: _stored(model, name) + 1.0 for name in gains}
     return model.changed(whole, replace(config, gain_offset=False))
+
+
+def with_scales_in_weights(model: Model) -> Model:
+    """Return the model with `write_scale` and `logit_scale` multiplied into its weights."""
+    config = model.config
+    if config.write_scale == config.logit_scale == 1:
+        return model
+    one = replace(config, write_scale=1.0, logit_scale=1.0)
+    names = [name for name in config.tensor_shapes() if config.scale_of(name) != 1]
+    changed = {name: model.part(name) for name in names}
+    if config.tied and config.logit_scale != 1:
+        one, changed["W_U"] = replace(one, tied=False), model.part("W_U")
+    return model.changed(changed, one)
 
 
 def _mlp_reads(config: Config) -> tuple[str, ...]:

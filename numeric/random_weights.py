@@ -126,6 +126,15 @@ KINDS: dict[str, dict[str, Any]] = {
         "router_groups": (2, 1, 2),
         "biases": ("b_choice",),
     },
+    "cohere": {**LAYER_NORM, "positions": "rotary", "rotary_dims": 8,
+               "rotary_layout": "interleaved", "gated": True, "activation": "silu",
+               "parallel": True, "biases": (), "tied": True,
+               "windows": (6, 0), "unrotated_layers": (1,), "logit_scale": 0.25},
+    "granite": {**LLAMA, "embed_scale": 6.0, "attn_scale": 0.2, "write_scale": 0.3,
+                "logit_scale": 0.5},
+    "smollm3": {**LLAMA, "unrotated_layers": (1,)},
+    "nemotron": {**LAYER_NORM, "positions": "rotary", "rotary_dims": 4, "activation": "relu2",
+                 "gain_offset": True, "biases": ()},
     "sinks": {**LLAMA, "sinks": True, "windows": (6, 0)},
 }  # fmt: skip
 """The architectures of `random_model`, by the name of a family."""

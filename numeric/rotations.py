@@ -14,15 +14,16 @@ def rotation_matrices(config: Config, n_pos: int) -> Float[np.ndarray, "pos d_he
     """Return the matrix R of each position: queries and keys x become x R.
 
     None if the layers of the model do not share plain rotary positions: none at all, a stretch of
-    the frequencies, another base for some layers, or latent attention. Angles, sines and cosines
-    are computed in extended precision and rounded once. Source: Su et al. 2021, “RoFormer”, §3.2.2.
+    the frequencies, another base or none for some layers, or latent attention. Angles, sines and
+    cosines are computed in extended precision and rounded once. Source: Su et al. 2021, “RoFormer”,
+    §3.2.2.
 
     >>> from otimes.numeric.config import llama_config
     >>> config = llama_config(rotary_stretch=(), d_head=2, rotary_dims=2)
     >>> rotation_matrices(config, 2)[1].round(3).tolist()  # by one radian
     [[0.54, 0.841], [-0.841, 0.54]]
     """
-    others = config.rotary_stretch or config.local_base or config.kv_rank
+    others = config.rotary_stretch or config.local_base or config.kv_rank or config.unrotated_layers
     if config.positions != "rotary" or others:
         return None
     half = config.rotary_dims // 2

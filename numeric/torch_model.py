@@ -23,6 +23,7 @@ ACTIVATION: dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_tanh": partial(functional.gelu, approximate="tanh"),
     "quick_gelu": lambda rows: rows * torch.sigmoid(1.702 * rows),
     "relu": functional.relu,
+    "relu2": lambda rows: functional.relu(rows).square(),
     "silu": functional.silu,
 }
 
@@ -71,6 +72,7 @@ class TorchModel(nn.Module):
         logits = residual @ (self.W_E.mT if config.tied else self.W_U)
         if "b_U" in config.biases:
             logits = logits + self.b_U
+        logits = logits * config.logit_scale
         if config.logit_cap:
             logits = config.logit_cap * torch.tanh(logits / config.logit_cap)
         places["logits"] = logits
@@ -93,6 +95,7 @@ class TorchModel(nn.Module):
         attn_out = side_by_side @ self.W_O[layer].flatten(0, 1)
         if "b_O" in config.biases:
             attn_out = attn_out + self.b_O[layer]
+        attn_out = attn_out * config.write_scale
         written = attn_out
         if config.norms_output:
             written = at["ln1_post"] = self._norm("ln1_post", layer, attn_out)
@@ -106,6 +109,7 @@ class TorchModel(nn.Module):
         stream = resid_post
         if config.d_mlp:
             mlp = self._mlp(layer, mlp_in)
+            mlp["mlp_out"] = mlp["mlp_out"] * config.write_scale
             written = mlp["mlp_out"]
             if config.norms_output:
                 written = at["ln2_post"] = self._norm("ln2_post", layer, written)
@@ -117,7 +121,7 @@ class TorchModel(nn.Module):
             return {}, stream
         at |= {
             **attention,
-            "head_out": attention["z"] @ self.W_O[layer],
+            "head_out": attention["z"] @ self.W_O[layer] * config.write_scale,
             "attn_out": attn_out,
             "resid_mid": resid_mid,
             "resid_post": resid_post,

@@ -88,7 +88,7 @@ def unembedding(
 ) -> tuple[Float[np.ndarray, "chosen d_model"], Float[np.ndarray, " chosen"]]:
     """Return rows of $W_U^T$ and entries of b_U; only these are converted to float64."""
     if model.config.tied:
-        rows = model.part("W_E", tokens)
+        rows = model.part("W_E", tokens) * model.config.logit_scale
     else:
         rows = model.part("W_U", (slice(None), tokens)).T
     return rows, model.part("b_U", tokens)

@@ -23,7 +23,16 @@ from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompts, read_prompts
 
-ALSO = ("attn_scale", "score_cap", "windows", "local_base", "sinks", "alibi_slopes", "embed_scale")
+ALSO = (
+    "attn_scale",
+    "score_cap",
+    "windows",
+    "local_base",
+    "unrotated_layers",
+    "sinks",
+    "alibi_slopes",
+    "embed_scale",
+)
 
 
 def fine_tune(model: ModelSource, prompts: Prompts, *, steps: int = 3, size: float = 0.02) -> Model:

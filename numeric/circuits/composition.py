@@ -60,7 +60,6 @@ def composition_scores(
         raise OtimesError(f"kinds must be distinct letters out of 'QKV', got {kinds!r}")
     check_dtype(dtype)
     check_folded(model, "composition", "ln1_gain")
-    turn = turned_by(model, distance) if {*kinds} & {*"QK"} else None
     without_mean = model.config.norm == "layer" if centred is None else centred
     L, H, d = model.n_layers, model.n_heads, model.d_model
     scores = np.full((len(kinds), L * H, L * H), np.nan, dtype)
@@ -69,6 +68,7 @@ def composition_scores(
     for layer in tracked(range(L), "composing"):
         here = slice(layer * H, (layer + 1) * H)
         head = _Layer(model, layer, dtype, without_mean)
+        turn = turned_by(model, distance, layer) if {*kinds} & {*"QK"} else None
         for number, (_, reader) in enumerate(head.readers(kinds, turn) if layer else ()):
             scores[number, : layer * H, here] = _blocks(writers[: layer * H], reader)
         writers[here] = head.writer()

@@ -94,7 +94,9 @@ def qk_circuit(
     """
     model = load_model(model)
     check_head(model, layer, head)
-    check_folded(model, "a QK circuit", *gains_before_heads(model), also=("qk_norm", "kv_rank"))
+    check_folded(
+        model, "a QK circuit", *gains_before_heads(model), also=("qk_norm", "kv_rank", "local_base")
+    )
     check_part(model, part)
     check_dtype(dtype)
     if part == "latent":
@@ -105,9 +107,9 @@ def qk_circuit(
             )
         return latent_part(model, layer, head, dtype)
     if part == "rotary":
-        return rotary_part(model, layer, head, dtype, turned_by(model, distance))
+        return rotary_part(model, layer, head, dtype, turned_by(model, distance, layer))
     W_Q, W_K = (_reader(model, letter, layer, head, dtype) for letter in "QK")
-    turn = turned_by(model, distance)
+    turn = turned_by(model, distance, layer)
     return Factored(W_Q if turn is None else W_Q @ turn.astype(dtype), W_K.T)
 
 
@@ -181,9 +183,12 @@ def full_qk(
     return Factored(scaled, (embed @ bare.right.T).T, labels, labels)
 
 
-def turned_by(model: Model, distance: int | None) -> Float[np.ndarray, "d_head d_head"] | None:
-    r"""Return $R_Δ$, where $q_i R_{i-j} k_j^T$ is the score of a rotated query and key, or None.
+def turned_by(
+    model: Model, distance: int | None, layer: int
+) -> Float[np.ndarray, "d_head d_head"] | None:
+    r"""Return $R_Δ$ of a layer, where $q_i R_{i-j} k_j^T$ is the score of a rotated query and key.
 
+    None for a layer without rotary positions.
     Raises: OtimesError if `distance` is missing with rotary positions, or given without them.
     """
     config = model.config
@@ -209,7 +214,8 @@ def turned_by(model: Model, distance: int | None) -> Float[np.ndarray, "d_head d
             f"distance={distance} is out of range: a key is 0 to n_ctx - 1 = {model.n_ctx - 1}"
             " positions before its query"
         )
-    return turn_matrix(config, distance)
+    own = config.of_layer(layer)
+    return turn_matrix(own, distance) if own.positions == "rotary" else None
 
 
 def turn_matrix(config: Config, position: int) -> Float[np.ndarray, "d_head d_head"]:

@@ -8,6 +8,7 @@ well (`centre_readers`).
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,11 +35,12 @@ def weight(
     >>> weight(random_model(), "W_Q", 0, np.float32).dtype
     dtype('float32')
     """
-    if name == "W_U" and model.config.tied:
+    scale = model.config.scale_of(name)
+    if name == "W_U" and model.config.tied and scale == 1:
         return weight(model, "W_E", slice(None), dtype).T[index]
     stored = model.weights.get(name)
     shared = model.config.kv_heads != model.config.n_heads and name in ("W_K", "W_V", "b_K", "b_V")
-    if stored is not None and stored.dtype == dtype and not shared:
+    if stored is not None and stored.dtype == dtype and not shared and scale == 1:
         return np.asarray(stored[index])
     return model.part(name, index).astype(dtype, copy=False)
 
@@ -61,7 +63,7 @@ def check_head(model: Model, layer: int, head: int) -> None:
 
 CIRCUITS = (
     *("n_experts", "gate_limit"),
-    *("windows", "sinks", "attn_scale", "score_cap", "alibi_slopes"),
+    *("windows", "sinks", "attn_scale", "score_cap", "alibi_slopes", "unrotated_layers"),
 )
 """The settings that leave the circuits of heads as they are: they change scores and patterns."""
 
@@ -108,6 +110,9 @@ def embed_after_unembed(
 
     It is summed over blocks of tokens, so that W_E and W_U are never converted as a whole.
     """
+    scale = model.config.logit_scale
+    if scale != 1:
+        return scale * embed_after_unembed(unscaled_logits(model), dtype, block_bytes)
     if model.config.tied:
         same = weight(model, "W_E", slice(None), model.weights["W_E"].dtype.type)
         if same.dtype == dtype:
@@ -119,6 +124,11 @@ def embed_after_unembed(
     for some in blocks(model.d_vocab, 2 * model.d_model, dtype, block_bytes):
         total += unembed[:, some].astype(dtype, copy=False) @ embed[some].astype(dtype, copy=False)
     return total
+
+
+def unscaled_logits(model: Model) -> Model:
+    """Return the model without the factor of its logits."""
+    return model.changed({}, replace(model.config, logit_scale=1.0))
 
 
 def _stored(model: Model, name: str) -> np.ndarray:

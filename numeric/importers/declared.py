@@ -25,6 +25,21 @@ def llama_biases(settings: Mapping[str, Any]) -> Iterable[str]:
     return (*attention, *(("b_in", "b_gate", "b_out") if settings.get("mlp_bias") else ()))
 
 
+def ungated_biases(settings: Mapping[str, Any]) -> Iterable[str]:
+    """Return the biases of attention and of an MLP without a gate, each by its setting."""
+    return (name for name in llama_biases(settings) if name != "b_gate")
+
+
+def granite(name: str, settings: Settings) -> Fields:
+    """Return the scales of Granite: of embeddings, scores, what blocks write, and logits."""
+    return {
+        "embed_scale": float(settings.get("embedding_multiplier", 1.0)),
+        "attn_scale": float(settings.get("attention_multiplier", 1.0)),
+        "write_scale": float(settings.get("residual_multiplier", 1.0)),
+        "logit_scale": 1 / float(settings.get("logits_scaling", 1.0)),
+    }
+
+
 def query_biases(settings: Mapping[str, Any]) -> Iterable[str]:
     """Return the biases of queries, keys and values, by the setting of attention."""
     return ("b_Q", "b_K", "b_V") if settings.get("attention_bias") else ()

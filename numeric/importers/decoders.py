@@ -51,13 +51,13 @@ class Decoder:
     layers; `fused` and `fused_mlp` are layers that hold queries, keys and values, or gate and up,
     one after the other, or, with `in_groups`, the queries of a group of heads and then its key and
     value. `qk` names the query and key norms, of the kind `qk_norm`; `heads_first` says that a norm
-    of each head gets the heads before the positions. `fraction` of a head is rotated by default, in
-    pairs by `layout`; with `whole`, nothing but all of it is supported. `standard` gives settings
-    the names of Llama, `positions` says where tokens are, `more` what else is declared. `read` and
-    `only` are the settings that are read, and those supported with some values only. `experts`
-    names the experts of a family that has them, whose numbers are in `more`; `sinks` is a tensor of
-    attention, and `learned` one of positions, which has `before_positions` rows more. `norm_gains`
-    and `norm_biases` say whether norms have these.
+    of each head gets the heads before the positions, `qk_each` that each head has its own gain.
+    `fraction` of a head is rotated by default, in pairs by `layout`; with `whole`, nothing but all
+    of it is supported. `standard` gives settings the names of Llama, `positions` says where tokens
+    are, `more` what else is declared. `read` and `only` are the settings that are read, and those
+    supported with some values only. `experts` names the experts of a family that has them, whose
+    numbers are in `more`; `sinks` is a tensor of attention, and `learned` one of positions, which
+    has `before_positions` rows more. `norm_gains` and `norm_biases` say whether norms have these.
     """
 
     norms: Mapping[str, str] | Callable[[Mapping[str, Any]], Mapping[str, str]] = field(
@@ -74,6 +74,7 @@ class Decoder:
     qk: Mapping[str, str] = field(default_factory=dict)
     qk_norm: str = "none"
     heads_first: bool = False
+    qk_each: bool = False
     biases: Callable[[Settings], Iterable[str]] = no_biases
     parallel: Callable[[Settings], bool] = lambda settings: False
     more: Callable[[str, Settings], Fields] = nothing_more
@@ -291,6 +292,8 @@ class _Reader:
         dh, name = self.config.d_head, self.decoder.qk[letter] + ".weight"
         if self.config.qk_norm == "all":
             gain = self.stacked(name, (count * dh,), lambda w: w.reshape(count, dh))
+        elif self.decoder.qk_each:
+            gain = self.stacked(name, (count, dh), as_is)
         else:
             gain = self.stacked(name, (dh,), lambda w: np.broadcast_to(w, (count, dh)))
         return {f"{letter}_norm_gain": gain}

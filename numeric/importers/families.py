@@ -1,5 +1,7 @@
 """The families of decoders that are imported, each declared by what differs from Llama."""
 
+from typing import Any
+
 import numpy as np
 
 from otimes.numeric.importers import families_experts, families_older
@@ -13,9 +15,11 @@ from otimes.numeric.importers.declared import (
     WINDOWS,
     decoder,
     every_window,
+    granite,
     layers_of,
     llama_biases,
     query_biases,
+    ungated_biases,
     windows_by_layer,
 )
 from otimes.numeric.importers.decoders import Decoder, Fields
@@ -60,15 +64,132 @@ def gemma(name: str, settings: Settings) -> Fields:
 
 PHI = {**{letter: f"self_attn.{letter.lower()}_proj" for letter in "QKV"}, "O": "self_attn.dense"}
 
+UNGATED = {"in": "mlp.up_proj", "out": "mlp.down_proj"}
 FUSED_GATE = {"fused_mlp": "mlp.gate_up_proj"}
-GLM = {"layout": "interleaved", "fraction": 0.5, "whole": False, **FUSED_GATE}
+GLM: dict[str, Any] = {"layout": "interleaved", "fraction": 0.5, "whole": False, **FUSED_GATE}
 AROUND = {
     "ln1": "input_layernorm",
     "ln1_post": "post_self_attn_layernorm",
     "ln2": "post_attention_layernorm",
     "ln2_post": "post_mlp_layernorm",
 }
+NO_BIASES: dict[str, Any] = {"norm": "layer", "norm_biases": False, "eps": "layer_norm_eps"}
+COHERE: dict[str, Any] = {
+    "norms": {"ln1": "input_layernorm", "ln2": "input_layernorm"},
+    **NO_BIASES,
+    "parallel": lambda settings: True,
+    "layout": "interleaved",
+}
+SCALES = {"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"}
+
+
+def cohere(name: str, settings: Settings) -> Fields:
+    """Return the scale of logits of Command R, and whether queries and keys are normalised."""
+    kind = "head" if settings.get("use_qk_norm") else "none"
+    return {"qk_norm": kind, "logit_scale": float(settings.get("logit_scale", 0.0625))}
+
+
+def only_windows_rotated(name: str, settings: Settings, every: int) -> Fields:
+    """Return windows in all layers but each `every`-th, which have no positions."""
+    layers = layers_of(settings)
+    types = settings.get("layer_types") or [
+        "sliding_attention" if (layer + 1) % every else "full_attention" for layer in layers
+    ]
+    fields = windows_by_layer(name, Settings(name, {**settings, "layer_types": types}))
+    whole = tuple(layer for layer in layers if types[layer] != "sliding_attention")
+    return {**fields, "unrotated_layers": whole}
+
+
+def cohere2(name: str, settings: Settings) -> Fields:
+    """Return what Command A declares: windows with rotary positions, whole layers without."""
+    every = settings.get("sliding_window_pattern") or settings.get("_sliding_window_pattern") or 4
+    scale = float(settings.get("logit_scale", 0.0625))
+    return {**only_windows_rotated(name, settings, every), "logit_scale": scale}
+
+
+def exaone4(name: str, settings: Settings) -> Fields:
+    """Return the windows of EXAONE 4; without any, all layers have rotary positions."""
+    if not settings.get("sliding_window"):
+        return {}
+    pattern = settings.get("sliding_window_pattern") or 4
+    every = len(pattern) if isinstance(pattern, str) else int(pattern)  # "LLLG"
+    return only_windows_rotated(name, settings, every)
+
+
+def smollm3(name: str, settings: Settings) -> Fields:
+    """Return the layers of SmolLM 3 without positions, and its windows."""
+    every = settings.get("no_rope_layer_interval") or 4
+    layers = layers_of(settings)
+    turned = settings.get("no_rope_layers") or [(layer + 1) % every for layer in layers]
+    fields = windows_by_layer(name, settings) if settings.get("use_sliding_window") else {}
+    return {**fields, "unrotated_layers": tuple(x for x in layers if not turned[x])}
+
+
 LIKE_LLAMA: dict[str, Decoder] = {
+    "cohere": decoder(
+        ATTENTION_BIAS | {"use_qk_norm", "logit_scale"},
+        biases=llama_biases,
+        more=cohere,
+        qk=QK,
+        qk_each=True,
+        **COHERE,
+    ),
+    "cohere2": decoder(
+        ATTENTION_BIAS | WINDOWS | {"logit_scale", "sliding_window_pattern"},
+        biases=llama_biases,
+        more=cohere2,
+        only={
+            **WHOLE,
+            "use_qk_norm": (False, None),
+            "rotary_pct": (1, 1.0, None),
+            "use_parallel_block": (True, None),
+            "use_gated_activation": (True, None),
+            "use_parallel_embedding": (False, None),
+            "use_embedding_sharing": (True, None),
+            "position_embedding_type": ("rope_gptj", None),
+            "order_of_interleaved_layers": ("local_attn_first", None),
+            "layer_switch": (None, 4),
+        },
+        **COHERE,
+    ),
+    "granite": decoder(ATTENTION_BIAS | {"mlp_bias"} | SCALES, biases=llama_biases, more=granite),
+    "smollm3": decoder(
+        ATTENTION_BIAS
+        | WINDOWS
+        | {"mlp_bias", "no_rope_layers", "no_rope_layer_interval", "use_sliding_window"}
+        | {"max_window_layers"},
+        biases=llama_biases,
+        more=smollm3,
+        only={**WHOLE, "pretraining_tp": (1, 2, None)},
+    ),
+    "exaone4": decoder(
+        WINDOWS | {"sliding_window_pattern"},
+        norms=OUTPUT,
+        order="output",
+        more=exaone4,
+        heads_first=True,
+        qk=QK,
+        qk_norm="head",
+    ),
+    "nemotron": decoder(
+        ATTENTION_BIAS | {"partial_rotary_factor", "mlp_bias"},
+        norm="layer",
+        eps="norm_eps",
+        mlp=UNGATED,
+        biases=ungated_biases,
+        more=lambda name, settings: {"gain_offset": True},
+        fraction=0.5,
+        whole=False,
+        only={},
+    ),
+    "arcee": decoder(ATTENTION_BIAS | {"mlp_bias"}, mlp=UNGATED, biases=ungated_biases),
+    "jais2": decoder(
+        ATTENTION_BIAS | {"mlp_bias"},
+        norm="layer",
+        eps="layer_norm_eps",
+        mlp=UNGATED,
+        biases=ungated_biases,
+    ),
     "seed_oss": decoder(
         ATTENTION_BIAS | {"attention_out_bias", "mlp_bias"},
         biases=lambda settings: (

@@ -11,6 +11,7 @@ from otimes.numeric.importers.declared import (
     WINDOWS,
     decoder,
     every_window,
+    granite,
     layers_of,
     llama_biases,
     query_biases,
@@ -190,6 +191,20 @@ MINIMAX = ExpertNames(
     width="intermediate_size",
 )
 OLMOE = ExpertNames(width="intermediate_size")
+GRANITE = ExpertNames(
+    routers=("block_sparse_moe.router", "block_sparse_moe.router.layer"),
+    whole="block_sparse_moe.experts",
+    count="num_local_experts",
+    width="intermediate_size",
+)
+SCALES = {"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"}
+
+
+def granite_experts(name: str, settings: Settings) -> Fields:
+    """Return the experts of Granite, and its scales."""
+    return {**sizes(GRANITE, name, settings), **granite(name, settings)}
+
+
 OF_DEEPSEEK = {
     "mlp_layer_types",
     *("n_shared_experts", "first_k_dense_replace", "routed_scaling_factor", "n_group"),
@@ -199,6 +214,12 @@ OF_DEEPSEEK = {
 OF_QWEN = {"decoder_sparse_step", "mlp_only_layers", "norm_topk_prob"}
 
 DECODERS: dict[str, Decoder] = {
+    "granitemoe": decoder(
+        ATTENTION_BIAS | GRANITE.settings | SCALES,
+        biases=llama_biases,
+        more=granite_experts,
+        experts=GRANITE,
+    ),
     "glm4_moe": decoder(
         ATTENTION_BIAS | DEEPSEEK.settings | OF_DEEPSEEK,
         {"partial_rotary_factor", "use_qk_norm"},

@@ -13,6 +13,7 @@ ACTIVATION = {
     "gelu_python": "gelu",
     "quick_gelu": "quick_gelu",
     "relu": "relu",
+    "relu2": "relu2",
     "silu": "silu",
     "swish": "silu",
 }

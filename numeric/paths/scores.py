@@ -72,6 +72,7 @@ def score_terms(frozen: FrozenPass, layer: int, head: int, query: int) -> ScoreT
         "gate_limit",
         "windows",
         "local_base",
+        "unrotated_layers",
         "sinks",
         "attn_scale",
         "embed_scale",

@@ -390,7 +390,19 @@ def _z(at: At) -> Near:
 
 
 def _attn_out(at: At) -> Near:
-    return over_heads(at.only(), at.weight("W_O"), at.weights["b_O"], at.p)
+    return scaled_by(
+        at, over_heads(at.only(), at.weight("W_O"), at.weights["b_O"], at.p), at.config.write_scale
+    )
+
+
+def scaled_by(at: At, near: Near, scale: float) -> Near:
+    """Return what the weights contain a factor of, with the error of multiplying by it after them.
+
+    The factor and the product are rounded, and the weights with the factor in float64.
+    """
+    if scale == 1 or at.p.exact:
+        return near
+    return Near(near.value, near.error + at.p.stored(3) * (np.abs(near.value) + near.error))
 
 
 COLUMNS = 4096
@@ -410,11 +422,17 @@ def _logits(at: At) -> Near:
         value[:, some] = near.value
         if not at.p.exact:
             error[:, some] = near.error
-    return soft_cap(Near(value, error), at.config.logit_cap, at.p)
+    near = scaled_by(at, Near(value, error), at.config.logit_scale)
+    return soft_cap(near, at.config.logit_cap, at.p)
 
 
 def _sum(at: At) -> Near:
-    return added(at.p, *at.inputs.values()) if len(at.inputs) > 1 else at.only()
+    """Return a sum; what is added may be rounded after it was recorded, when it is scaled."""
+    terms = [
+        scaled_by(at, near, 1.0 if kind.startswith("resid") else at.config.write_scale)
+        for kind, near in at.inputs.items()
+    ]
+    return added(at.p, *terms) if len(terms) > 1 else at.only()
 
 
 def _mlp_pre(at: At) -> Near:
@@ -444,14 +462,16 @@ def _mlp_out(at: At) -> Near:
     """Return the output of an MLP; experts may be weighted, and stored, one by one."""
     config, weight = at.config, at.weight("W_out")
     if not config.n_experts:
-        return linear(at.only(), weight, at.bias("b_out"), at.p)
+        made = linear(at.only(), weight, at.bias("b_out"), at.p)
+        return scaled_by(at, made, config.write_scale)
     rows = at.inputs["routed"]
     if config.has("b_experts"):
         shares, own = at.inputs["routing"], at.weights["b_experts"]
         rows = _beside(rows, shares, config.n_experts)
         weight = Near.exactly(np.concatenate([weight.value, own]))
     roundings = config.experts_per_token + 4
-    return linear(rows, weight, at.bias("b_out"), at.p, rescaled=roundings)
+    made = linear(rows, weight, at.bias("b_out"), at.p, rescaled=roundings)
+    return scaled_by(at, made, config.write_scale)
 
 
 def _beside(neurons: Near, shares: Near, count: int) -> Near:
@@ -475,7 +495,9 @@ OPERATIONS: dict[str, Callable[[At], Near]] = {
     "scores": _scores,
     "pattern": _pattern,
     "z": _z,
-    "head_out": lambda at: linear(at.only(), at.weight("W_O"), None, at.p),
+    "head_out": lambda at: scaled_by(
+        at, linear(at.only(), at.weight("W_O"), None, at.p), at.config.write_scale
+    ),
     "attn_out": _attn_out,
     "ln1_post": _norm("ln1_post"),
     "resid_mid": _sum,

@@ -20,6 +20,7 @@ from scipy.special import expit
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.functions import on_floats
 from otimes.numeric.functions import (
+    ACTIVATION,
     DERIVATIVE,
     centred,
     dynamic_growth,
@@ -63,6 +64,7 @@ class Condition:
 _OF_LIBRARY = 2.0 * LIBRARY
 CONDITION: dict[str, Condition] = {
     "relu": Condition(0.0, stored=0),
+    "relu2": Condition(1.0, slope=DERIVATIVE["relu2"], curve=2.0),
     "gelu": Condition(2.0, GATE, True, DERIVATIVE["gelu"], 0.8),
     "gelu_tanh": Condition(2.0, GATE, True, DERIVATIVE["gelu_tanh"], 0.85),
     "silu": Condition(2.0, GATE, True, DERIVATIVE["silu"], 0.5),
@@ -85,7 +87,7 @@ def activated(name: str, x: Near, p: Precision) -> Near:
             f" {', '.join(CONDITION)}"
         )
     known = CONDITION[name]
-    value = on_floats(name, x.value)
+    value = ACTIVATION["relu2"](x.value) if name == "relu2" else on_floats(name, x.value)
     if p.exact:
         return Near.exactly(value)
     carried = _moved(name, known, x, value)

@@ -140,6 +140,8 @@ def norm(c, row: list[float], gain: list[float], bias: list[float] | None) -> li
 def activated(kind: str, x: float) -> float:
     if kind == "relu":
         return x if x > 0 else 0.0
+    if kind == "relu2":
+        return x * x if x > 0 else 0.0
     if kind == "silu":
         return x / (1 + math.exp(-x))
     if kind == "quick_gelu":

@@ -134,6 +134,35 @@ MODERN = {
         rotary_stretch=(4.0,),
         local_base=20.0,
     ),
+    "granite": replace(
+        GATED,
+        embed_scale=3.0,
+        attn_scale=0.2,
+        write_scale=0.3,
+        logit_scale=0.7,
+        biases=("b_O", "b_out"),
+    ),
+    "granite with experts": replace(
+        *(GATED,),
+        n_experts=4,
+        experts_per_token=2,
+        d_mlp=12,
+        tied=True,
+        write_scale=0.3,
+        logit_scale=0.7,
+        biases=("b_Q", "b_O", "b_experts"),
+    ),
+    "layers without positions": replace(
+        GATED, unrotated_layers=(1,), rotary_stretch=(8.0, 0.3, 1.0, 12.0), windows=(3, 0)
+    ),
+    "nemotron": replace(
+        KINDS["neox"],
+        parallel=False,
+        activation="relu2",
+        gain_offset=True,
+        biases=(),
+        norm_eps=1e-2,
+    ),
     "gpt-oss": replace(
         GATED, sinks=True, windows=(3, 0), biases=("b_Q", "b_K", "b_V", "b_O", "b_out")
     ),

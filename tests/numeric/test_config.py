@@ -76,7 +76,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"norm": "batch"}, "norm='batch' must be one of none, layer and rms"),
     (
         {"activation": "tanh"},
-        "activation='tanh' must be one of gelu, gelu_tanh, quick_gelu, relu, silu and None",
+        "activation='tanh' must be one of gelu, gelu_tanh, quick_gelu, relu, relu2, silu and None",
     ),
     ({"rotary_layout": "zip"}, "rotary_layout='zip' must be one of half and interleaved"),
     ({"biases": ("b_q",)}, "unknown bias 'b_q'; the biases are b_Q,"),

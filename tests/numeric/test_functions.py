@@ -19,6 +19,7 @@ from otimes.numeric.functions import (
     normalise,
     quick_gelu,
     relu,
+    relu2,
     rotary_frequencies,
     rotate,
     silu,
@@ -36,6 +37,7 @@ X = np.concatenate([np.linspace(-40, 40, 1001), [0.0, 1e-300, -1e-300, 1e3, -1e3
         (gelu_tanh, lambda x: functional.gelu(x, approximate="tanh")),
         (relu, functional.relu),
         (silu, functional.silu),
+        (relu2, lambda x: functional.relu(x).square()),
         (quick_gelu, lambda x: x * torch.sigmoid(1.702 * x)),
     ],
 )
@@ -65,7 +67,8 @@ def test_no_activation_overflows_on_large_input() -> None:
     large = np.array([-1e100, -800.0, 800.0, 1e100])
     for name, activate in ACTIVATION.items():
         found = activate(large)
-        assert np.array_equal(np.abs(found), [0.0, 0.0, 800.0, 1e100]), name
+        expected = [0.0, 0.0, 6.4e5, 1e200] if name == "relu2" else [0.0, 0.0, 800.0, 1e100]
+        assert np.array_equal(np.abs(found), expected), name
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])

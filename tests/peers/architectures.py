@@ -72,6 +72,12 @@ SIGMOIDS = {
     "n_group": 3,
     "topk_group": 2,
 }
+SCALES = {
+    "embedding_multiplier": 12.0,
+    "attention_multiplier": 0.3,
+    "residual_multiplier": 0.22,
+    "logits_scaling": 3.0,
+}
 HALF_TURNED = {"rope_type": "default", "rope_theta": 500.0, "partial_rotary_factor": 0.5}
 LAYERS = ["sliding_attention", "full_attention", "sliding_attention"]
 FALCON = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -106,6 +112,31 @@ DECODERS: dict[str, tuple[str, dict[str, Any], str]] = {
         {**LATENT, "n_group": 1, "topk_group": 1, "rope_parameters": YARN},
         "",
     ),
+    "command r": (
+        "Cohere",
+        {**LLAMA, "use_qk_norm": True, "attention_bias": True, "logit_scale": 0.3},
+        "",
+    ),
+    "command a": ("Cohere2", {**LLAMA, "sliding_window": 5, "layer_types": LAYERS}, ""),
+    "granite": ("Granite", {**LLAMA, **SCALES, "attention_bias": True, "mlp_bias": True}, ""),
+    "granite, experts": (
+        "GraniteMoe",
+        {**LLAMA, **SCALES, "num_local_experts": 4, "num_experts_per_tok": 2},
+        "",
+    ),
+    "smollm 3": ("SmolLM3", {**LLAMA, "no_rope_layers": [1, 0, 1], "mlp_bias": True}, ""),
+    "exaone 4": (
+        "Exaone4",
+        {**LLAMA, "head_dim": 12, "sliding_window": 5, "layer_types": LAYERS},
+        "",
+    ),
+    "nemotron": (
+        "Nemotron",
+        {**LLAMA, "head_dim": 8, "mlp_bias": True, "rope_parameters": HALF_TURNED},
+        "",
+    ),
+    "arcee": ("Arcee", {**LLAMA, "head_dim": 12, "mlp_bias": True}, ""),
+    "jais 2": ("Jais2", {**LLAMA, "head_dim": 12}, ""),
     "glm": ("Glm", {**LLAMA, "head_dim": 12, "attention_bias": True}, ""),
     "glm 4": ("Glm4", {**LLAMA, "head_dim": 12, "attention_bias": False}, ""),
     "glm 4.5": (

@@ -61,6 +61,15 @@ def test_the_library_passes_the_audit(name: str, attention: str, dtype: torch.dt
     assert report.passed, str(report)
 
 
+def test_a_scale_that_is_left_out_is_named() -> None:
+    module = decoder("granite", attn_implementation="eager")
+    for layer in module.model.layers:
+        layer.residual_multiplier = 1.0
+    report = ot.audit(module, TOKENS)
+    assert report.first_failure.place == "resid_mid.0"
+    assert "is added without its scale, 0.22" in report.first_failure.diagnosis
+
+
 def test_alibi_twice_is_found() -> None:
     report = ot.audit(decoder("falcon, alibi", attn_implementation="eager"), TOKENS)
     assert report.first_failure.place == "pattern.0"
@@ -76,6 +85,14 @@ FAULTS = {
     "gemma 3, one rotary base": ("gemma 3", {"local_base": 1e6}, "pattern.0"),
     "gemma, gains as they are stored": ("gemma", {"gain_offset": False}, "ln1.0"),
     "gemma, embeddings not scaled": ("gemma", {"embed_scale": 1.0}, "resid_pre.0"),
+    "granite, what blocks write unscaled": ("granite", {"write_scale": 1.0}, "resid_mid.0"),
+    "granite, logits unscaled": ("granite", {"logit_scale": 1.0}, "logits"),
+    "smollm 3, positions in the wrong layers": (
+        "smollm 3",
+        {"unrotated_layers": (0,)},
+        "pattern.0",
+    ),
+    "nemotron, gains as they are stored": ("nemotron", {"gain_offset": False}, "ln1.0"),
     "bloom, other slopes": ("bloom", {"alibi_slopes": (0.5, 0.25, 0.125, 0.0625)}, "pattern.0"),
     "olmo 2, each head by itself": ("olmo 2", {"qk_norm": "head"}, "q.0"),
     "qwen 3, heads together": ("qwen 3", {"qk_norm": "all"}, "q.0"),

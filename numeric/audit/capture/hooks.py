@@ -131,9 +131,11 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
     """Return the parts of a family of decoders, by its declaration."""
     decoder = DECODERS[kind]
     norms = norm_names(decoder, module.config.to_dict())
-    after = {theirs: ours for ours, theirs in norms.items()}  # one norm for both is ln2
-    if config.parallel:
-        after |= {norms["ln1"]: "ln1"}
+    cuts: dict[str, dict[str, Cut]] = {}
+    after = {theirs: ours for ours, theirs in norms.items()}
+    if "ln1" in norms and norms["ln1"] == norms.get("ln2"):  # one norm for both
+        cuts[norms["ln1"]] = dict.fromkeys(("ln1", "ln2"), lambda value, c: value)
+        del after[norms["ln1"]]
     gate = decoder.mlp.get("gate", decoder.mlp["in"])
     before = {"": "resid_pre", decoder.mlp["out"]: "mlp_post"}
     out = decoder.mlp["out"]
@@ -143,7 +145,6 @@ def _of_decoder(kind: str, module: Any, config: Config) -> Parts:
         before[norms["ln2"]] = "resid_mid"
     elif not config.norms_before and gate:
         before[gate] = "resid_mid"
-    cuts: dict[str, dict[str, Cut]] = {}
     if config.kv_rank:
         cuts["self_attn.kv_b_proj"] = {"v": _of_latent}
         after |= {"self_attn.kv_a_layernorm": "kv_latent"}
@@ -231,8 +232,11 @@ def _watch_block(
 ) -> None:
     for part, place in parts.before.items():
         hooks.append(_before(block.get_submodule(part), keep, f"{place}.{number}"))
+    scale = config.write_scale  # multiplied in float64, for the module has not rounded it yet
     for part, place in parts.after.items():
-        hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}"))
+        written = scale != 1 and place in ("attn_out", "mlp_out")
+        change = (lambda value: value.double() * scale) if written else _same
+        hooks.append(_after(block.get_submodule(part), keep, f"{place}.{number}", change))
     for part, cuts in (parts.cuts or {}).items():
         for place, cut in cuts.items():
 

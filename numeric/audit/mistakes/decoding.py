@@ -202,6 +202,8 @@ def _turned_further(
 @makes_act
 def rotated_on(at: At, operation: Operation, places: Array) -> Near:
     """Act: rotate queries or keys to other positions, one for each token."""
+    if at.config.positions != "rotary":
+        return operation(at)
     return _further(operation(at), at, places)
 
 

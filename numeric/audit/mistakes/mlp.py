@@ -25,6 +25,7 @@ SAID = {
     "gelu_tanh": "tanh GELU",
     "quick_gelu": "quick GELU, x σ(1.702 x),",
     "relu": "ReLU",
+    "relu2": "squared ReLU",
     "silu": "SiLU",
 }
 SEQUENTIAL = (
@@ -75,7 +76,6 @@ OTHER_ACTIVATIONS: dict[str, Activation] = {
     "tanh": np.tanh,
     "sigmoid": lambda x: expit(x),
     "no activation": lambda x: x,
-    "squared ReLU": lambda x: np.maximum(x, 0) ** 2,
     "leaky ReLU": lambda x: np.where(x > 0, x, 0.01 * x),
     "ELU": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "softplus": lambda x: np.logaddexp(0, x),

@@ -83,7 +83,9 @@ Turn = Callable[[Array, Config], Array]
 
 @makes_act
 def _turned(at: At, operation: Operation, turn: Turn) -> Near:
-    """Act: rotate in another way."""
+    """Act: rotate in another way, where anything is rotated."""
+    if at.config.positions != "rotary":
+        return operation(at)
     plain = not_turned(at, operation)
     value = turn(plain.value, at.config)
     pairs = 2 * np.abs(plain.value).max(axis=-1, keepdims=True)

@@ -16,6 +16,7 @@ from otimes.numeric.audit.reference.edits import (
     unturned,
     weights_to,
     with_config,
+    with_inputs,
 )
 from otimes.numeric.audit.reference.evaluator import NORMS, Act, Mistake, Operation, makes_act
 from otimes.numeric.block import kind_of, place_names
@@ -44,6 +45,15 @@ def _embeddings(config: Config) -> Iterator[Mistake]:
         says = f"embeddings without their scale, {config.embed_scale:g}"
         yield Mistake(says, {"embed": config_to(embed_scale=1.0)}, 0)
         yield Mistake("embeddings scaled twice", {"embed": times(config.embed_scale)})
+    if config.write_scale != 1:
+        act, says = times(1 / config.write_scale), f"without its scale, {config.write_scale:g}"
+        yield Mistake(f"what attention writes {says}", {"attn_out": act}, 0)
+        yield Mistake(f"what MLPs write {says}", {"mlp_out": act}, 0)
+        sums = dict.fromkeys(("resid_mid", "resid_post"), _added_unscaled)
+        yield Mistake(f"what attention and MLPs write is added {says}", sums, 0)
+    if config.logit_scale != 1:
+        says = f"logits without their scale, {config.logit_scale:g}"
+        yield Mistake(says, {"logits": times(1 / config.logit_scale)}, 0)
     if config.logit_cap:
         act = config_to(logit_cap=0.0)
         yield Mistake(f"logits without their soft cap, {config.logit_cap:g}", {"logits": act}, 0)
@@ -88,6 +98,17 @@ def _scores(config: Config) -> Iterator[Mistake]:
 
 def _negative(slopes: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(-each for each in slopes)
+
+
+def _added_unscaled(at: At, operation: Operation) -> Near:
+    """Act: add what is written without `write_scale`."""
+    scale = at.config.write_scale
+    written = {
+        kind: Near(near.value / scale, near.error / scale)
+        for kind, near in at.inputs.items()
+        if not kind.startswith("resid")
+    }
+    return operation(with_inputs(at, **written))
 
 
 @makes_act

@@ -25,6 +25,8 @@ def with_weights(at: At, **arrays: Array) -> At:
 
 def with_config(at: At, **fields: Any) -> At:
     """Return the arguments of an operation with some settings replaced."""
+    if at.config.positions != "rotary" and "positions" not in fields:  # a layer without them
+        fields = {name: each for name, each in fields.items() if not name.startswith("rotary_")}
     if fields.get("positions", "rotary") != "rotary":
         fields.setdefault("rotary_stretch", ())
     if fields.get("positions", "alibi") != "alibi":

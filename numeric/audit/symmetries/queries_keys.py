@@ -75,7 +75,10 @@ def recorded_before_rotation(compared: Comparison, place: str) -> Rewrite | None
     if kind_of(place) not in ("q", "k") or compared.model.config.positions != "rotary":
         return None
     own = here(compared, place, ("q", "k"))
-    rotation = compared.model.config.of_layer(layer_of(place) or 0).rotation
+    config = compared.model.config.of_layer(layer_of(place) or 0)
+    if config.positions != "rotary":
+        return None
+    rotation = config.rotation
     if any(compared.recorded[name].error.any() for name in own):
         return None  # they were rotated already
     reader = next(iter(compared.readers(set(own))), None)

@@ -50,6 +50,13 @@ def before_the_scale(compared: Comparison, place: str) -> Iterator[Rewrite]:
         yield hiding(compared, "recorded before the embedding is scaled", place)
 
 
+def before_the_write_scale(compared: Comparison, place: str) -> Iterator[Rewrite]:
+    """Yield the rewrite of an output of attention or MLP recorded before `write_scale`."""
+    scale = compared.model.config.write_scale
+    if scale != 1 and explains(compared, place, times(1 / scale)):
+        yield hiding(compared, "recorded before it is scaled", place)
+
+
 def after_the_norm(compared: Comparison, place: str) -> Iterator[Rewrite]:
     """Yield the rewrite of an output of attention or MLP recorded after the norm that follows."""
     if not compared.model.config.norms_output:

@@ -35,6 +35,7 @@ from otimes.numeric.audit.symmetries.queries_keys import basis_of_queries_and_ke
 from otimes.numeric.audit.symmetries.recorded import (
     after_the_norm,
     before_the_scale,
+    before_the_write_scale,
     before_their_norm,
     scores_on_their_way,
 )
@@ -386,7 +387,7 @@ FOUND_BY: dict[str, tuple[Callable[..., Iterator[Rewrite]], ...]] = {
     "pattern": (_heads_in_another_order,),
     "z": (_heads_in_another_order, _value_bias, _basis_of_values),
     "head_out": (_heads_in_another_order, _value_bias),
-    **dict.fromkeys(("attn_out", "mlp_out"), (_bias_later, after_the_norm)),
+    **dict.fromkeys(("attn_out", "mlp_out"), (before_the_write_scale, _bias_later, after_the_norm)),
     **dict.fromkeys(
         ("mlp_pre", "mlp_post", "routed"), (_neurons_in_another_order, _neurons_scaled)
     ),

@@ -10,6 +10,8 @@ from otimes.numeric.random_weights import random_model
 YARN = (4.0, 1.0, 4.0, 6.0, 1.1)
 KINDS = {
     "a base of its own beside a stretch": {"kind": "gemma3", "rotary_stretch": YARN},
+    "scales, and a layer without positions": {"kind": "cohere", "write_scale": 0.3},
+    "squared ReLU": {"kind": "nemotron"},
     "latents as wide as square heads": {"kind": "deepseek3", "n_heads": 1, "d_model": 10},
 }
 

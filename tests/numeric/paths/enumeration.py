@@ -135,6 +135,7 @@ GATES = {
     "gelu": lambda x: math.erfc(-x / math.sqrt(2)) / 2,
     "gelu_tanh": lambda x: (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2,
     "silu": lambda x: (1 + math.tanh(x / 2)) / 2,
+    "relu2": lambda x: max(x, 0.0),
     "quick_gelu": lambda x: (1 + math.tanh(1.702 * x / 2)) / 2,
 }
 """What each activation multiplies its argument with; 1 / (1 + e^-x) is (1 + tanh(x / 2)) / 2."""

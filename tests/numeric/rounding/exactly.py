@@ -52,6 +52,7 @@ ACTIVATIONS: dict[str, Callable[[mpmath.mpf], mpmath.mpf]] = {
     "gelu": lambda x: x * mpmath.ncdf(x),
     "gelu_tanh": _gelu_tanh,
     "silu": lambda x: x / (1 + mpmath.exp(-x)),
+    "relu2": lambda x: max(x, 0) ** 2,
     "quick_gelu": lambda x: x / (1 + mpmath.exp(-mpmath.mpf("1.702") * x)),
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)),
     "tanh": mpmath.tanh,

@@ -278,6 +278,7 @@ _FORMULAS: dict[str, tuple[Operation, ...]] = {
     "gelu": (_by_erf, _by_normal),
     "gelu_tanh": (_by_tanh,),
     "silu": (_by_exp, _half_tanh),
+    "relu2": (lambda x: np.maximum(x, 0) ** 2, lambda x: np.where(x > 0, x, 0) * x),
     "quick_gelu": (
         lambda x: x * scipy.special.expit(x.dtype.type(1.702) * x),
         lambda x: x / (x.dtype.type(1) + np.exp(-x.dtype.type(1.702) * x)),
@@ -292,6 +293,7 @@ _TORCHS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
     "silu": functional.silu,
+    "relu2": lambda x: torch.relu(x).square(),
     "quick_gelu": lambda x: (
         (x.float() * torch.sigmoid(1.702 * x.float())).to(x.dtype)
         if x.dtype in (torch.float16, torch.bfloat16)
