@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from otimes.algebra.errors import RuleError
 from otimes.numeric import processing
 from otimes.numeric import strategies as ots
+from otimes.numeric.circuits.heads import ov_circuit, qk_circuit
 from otimes.numeric.config import BIASES, Config
+from otimes.numeric.functions import rotate
 from otimes.numeric.model import Model, make_model
+from otimes.numeric.random_weights import random_model as random_small
 from tests.numeric.random_models import FULL, KINDS, TINY_TOKENS, random_model, random_weights
 
 # As in `test_forward.py`: two passes and one product more before them, on numbers of the same size.
@@ -268,3 +271,32 @@ def test_on_drawn_models_a_rewriting_refuses_or_leaves_the_logits(
         assume(False)
     difference = np.abs(other.forward(tokens)["logits"] - places["logits"]).max()
     assert difference < TOLERANCE * size**2
+
+
+@pytest.mark.parametrize("kind", ["granite", "cohere"])
+def test_scales_of_what_is_written_go_into_the_weights(kind: str) -> None:
+    model = random_small(kind=kind, write_scale=0.3, norm="layer", embed_scale=1.0, seed=2)
+    before = model.forward([3, 1, 4, 1, 5])["logits"]
+    for changed in (model.fold_norms(), model.center()):
+        assert (changed.config.write_scale, changed.config.logit_scale) == (1, 1)
+        found = changed.forward([3, 1, 4, 1, 5])["logits"]
+        assert np.abs(found - before).max() < 1e-12
+    head = model.layer(1).head(2)
+    circuit = ov_circuit(model.fold_norms(), 1, 2).dense()
+    stored = np.asarray(model.weights["W_O"][1, 2], dtype=float)
+    expected = np.diag(model.ln1_gain[1]) @ head.W_V @ stored * 0.3
+    assert np.abs(circuit - expected).max() < 1e-12
+
+
+def test_circuits_of_scores_turn_by_the_base_of_their_layer() -> None:
+    none = random_small(kind="smollm3", seed=2).fold_norms()
+    near, far = (qk_circuit(none, 1, 0, distance=each).dense() for each in (1, 3))
+    assert np.array_equal(near, far)
+    model = random_small(
+        kind="gemma3", seed=2, embed_scale=1.0, qk_norm="none", norm_order="pre"
+    ).fold_norms()
+    found = qk_circuit(model, 0, 1, distance=3).dense()
+    turn = rotate(np.tile(np.eye(8)[:, None], (1, 4, 1)), *model.config.of_layer(0).rotation)[:, 3]
+    expected = model.W_Q[0, 1] @ turn @ model.W_K[0, 1].T
+    assert model.config.of_layer(0).rotary_base == 100
+    assert np.abs(found - expected).max() < 1e-12
