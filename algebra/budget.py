@@ -67,7 +67,9 @@ class Budget:
         return self
 
     def __exit__(self, *_: object) -> None:
+        global _done
         assert self._token is not None
+        _done += self.spent
         _ACTIVE.reset(self._token)
         self._token = None
 
@@ -123,6 +125,7 @@ def _clock() -> Callable[[], float]:
     return time.monotonic
 
 
+_done = 0
 _UNLIMITED = Budget(inf)
 _ACTIVE: ContextVar[Budget] = ContextVar("budget", default=_UNLIMITED)
 
@@ -133,6 +136,11 @@ def spend(steps: int) -> None:
     active.spent += steps
     if active.spent > active.mark:
         active.look()
+
+
+def steps_done() -> int:
+    """Return the number of steps of all budgets that have ended, in this process."""
+    return _done
 
 
 def steps_left() -> float:

@@ -32,10 +32,15 @@ def check_files(
 ) -> list[DocumentReport]:
     """Return the reports on files, in their order."""
     reports = []
-    for done, file in enumerate(files):
-        on_progress(done, len(files), file)
-        reports.append(ot.check_document(file, notation))
+    for k, file in enumerate(files):
+        at = file if len(files) == 1 else f"{file} ({k + 1} of {len(files)})"
+        on_progress(0, 1, at)
+        reports.append(ot.check_document(file, notation, _told(on_progress, at)))
     return reports
+
+
+def _told(on_progress: Callable[[int, int, str], None], at: str) -> Callable[[int, int], None]:
+    return lambda done, total: on_progress(done, total, at)
 
 
 def write(path: str, text: str) -> None:

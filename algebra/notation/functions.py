@@ -38,6 +38,7 @@ from otimes.algebra.notation.tree import (
     Power,
     bare,
     latex,
+    walk,
 )
 from otimes.algebra.notation.typed import (
     FormulaShapeError,
@@ -219,7 +220,7 @@ class Functions(Operations):
         text = latex(e)
         if self.symbols.printed and inner.known and inner.shape is not None:
             return self._root_of_squares(e, inner)
-        if e.mark == "|" and isinstance(bare(e.argument), Grid):
+        if e.mark == "|" and any(isinstance(each, Grid) for each in walk(e.argument)):
             what = f"{self.quoted(e)} may be a determinant, or be taken entry by entry"
             raise NotationError(f"{what}: it is not in the language", e.span)
         self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")

@@ -11,6 +11,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Literal
 
 from otimes.algebra.errors import OtimesError
@@ -160,7 +161,8 @@ class Symbols:
         return known.rows != known.cols and not {ONE, (1,)} & {known.rows, known.cols}
 
 
-def keys(name: Name) -> list[str]:
+@lru_cache(maxsize=1 << 14)
+def keys(name: Name) -> tuple[str, ...]:
     """Return the keys that a symbol may be declared under, the most specific first."""
     found = []
     for styled in (True, False):
@@ -168,7 +170,7 @@ def keys(name: Name) -> list[str]:
         for sup in (True, False):
             labels = [s.text for s in name.sup if s.kind == "label"] if sup else []
             found.append(_key(name, style, labels))
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 def key_of(name: Name) -> str:
@@ -242,6 +244,7 @@ def _is_name_part(name: Name, slot: Slot) -> bool:
     )
 
 
+@lru_cache(maxsize=1 << 12)
 def letters(base: str, style: str) -> str:
     r"""Return the letter of a symbol in Unicode, bold and script ones as such.
 

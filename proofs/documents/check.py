@@ -7,7 +7,7 @@ r"""Check the mathematics of a document: every equation, and every link of a cha
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from otimes.algebra.notation.symbols import (
@@ -48,14 +48,19 @@ from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
 
 
-def check_document(path: str | Path, notation: str | None = None) -> DocumentReport:
+def check_document(
+    path: str | Path,
+    notation: str | None = None,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> DocumentReport:
     """Return the verdict on every equation of a Markdown, LaTeX or notebook file.
 
     `notation`: "primer", "framework" or a TOML file with the shapes of symbols that the document
     does not declare. No code of the document is run, and no file but the given one is read.
+    `on_progress` is called with the numbers of formulas that are done, and of all formulas.
     Raises OtimesError for a file that cannot be read.
     """
-    return _checked(read_document(Path(path)), load_notation(notation))
+    return _checked(read_document(Path(path)), load_notation(notation), on_progress)
 
 
 def check_text(text: str, notation: str | None = None) -> DocumentReport:
@@ -71,7 +76,11 @@ def check_cell(line: str, cell: str) -> None:
 # -- the whole document ----------------------------------------------------------------------------
 
 
-def _checked(document: Document, notation: Notation) -> DocumentReport:
+def _checked(
+    document: Document,
+    notation: Notation,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> DocumentReport:
     context, given, ignored, problems = read_comments(document, notation)
     items = read_items(document, context)
     declare(items, context, document)
@@ -82,7 +91,7 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     context.base.split |= split_by_index(context.declared)
     context.sentences |= {(each.key, each.declared.line) for each in said}
     context.local |= {(each.key, each.declared.line) for each in said if each.local}
-    context.index = Declarations()  # what was declared has changed
+    context.index, context.last = Declarations(), None  # what was declared has changed
     context.words = [(word.word, word.keys, document.row(word.offset)) for word in words]
     context.base.convention = context.base.convention or convention
     context.base.elementwise |= elementwise
@@ -91,14 +100,16 @@ def _checked(document: Document, notation: Notation) -> DocumentReport:
     context.labelled = labelled(items)
     context.kinds = confirmed(items)
     context.hypotheses += [*given, *offered(items, document)]
+    context.last = None
     checker = LinkChecker(document, context, items)
-    equations = checker.equations()
+    equations = checker.equations(on_progress)
     if checker.blamed:  # again, without the declarations that proved equations contradict
         blamed = checker.blamed
         context.wrong |= blamed.keys()
         context.definitions.clear()
+        context.last = None
         checker = LinkChecker(document, context, items)
-        equations = checker.equations()
+        equations = checker.equations(on_progress)
         _blame_declarations(equations, blamed, said, document)
     equations += assertions(prose, context, items)
     equations += clashes(items, context, document)

@@ -88,6 +88,7 @@ class Context:
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
     index: Declarations = field(default_factory=Declarations)  # of `declared`
+    last: tuple[tuple[int, ...], Symbols] | None = None  # the last answer of `symbols_at`
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
     is_general: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
@@ -98,6 +99,9 @@ class Context:
 
         `without` are declarations, by key and line, that are left out.
         """
+        state = (line, len(self.declared), len(self.wrong), len(self.kinds))
+        if not without and self.last is not None and self.last[0] == state:
+            return self.last[1].copy()
         self.index.update(self.declared, self.local)
         symbols = self.base.copy()
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
@@ -109,6 +113,8 @@ class Context:
         for key, line_of in without:
             if symbols.known.get(key) and symbols.known[key].line == line_of:
                 del symbols.known[key]
+        if not without:
+            self.last = state, symbols.copy()
         return symbols
 
     def declarations_of(self, key: str) -> list[Declared]:

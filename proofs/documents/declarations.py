@@ -56,8 +56,13 @@ class Declarations:
 
         `without` are left out; those that are `wrong` are, too, and those before them.
         """
-        found = {}
+        found: dict[str, Declared] = {}
+        bad = bool(without or wrong)
         for key, of_symbol in self.by_key.items():
+            if len(of_symbol.general) == 1 and not (bad or of_symbol.local):
+                if of_symbol.general[0].line <= line + BELOW:
+                    found[key] = of_symbol.general[0]
+                continue
             known = self._of(key, of_symbol, line, without, wrong, together)
             if known is not None:
                 found[key] = known

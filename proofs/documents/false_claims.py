@@ -281,7 +281,8 @@ def assumed(lhs: Node, rhs: Node) -> str:
     names = {key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}
     about = ", ".join(sorted(names))
     text = f"it is an assumption about {about}, and holds only if it is made"
-    if names and (is_constant(lhs) or is_constant(rhs)):
+    free = any(isinstance(e, Name) and not is_constant(e) for s in (lhs, rhs) for e in walk(s))
+    if free and (is_constant(lhs) or is_constant(rhs)):
         return text
     left, right = _factors(lhs), _factors(rhs)
     sums = any(isinstance(e, Indexed) for side in (lhs, rhs) for e in walk(side))

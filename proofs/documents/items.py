@@ -37,6 +37,7 @@ from otimes.proofs.documents.context import (
 )
 from otimes.proofs.documents.source import Document, Formula
 
+MOST = 12_000  # formulas of one document that are read
 ASSUMING = re.compile(
     r"\b(?:let|suppose|assume|assuming|given|if|whenever|such that|provided)"
     r"(?: that)?(?: \w+){0,2}\s*$",
@@ -69,10 +70,14 @@ def read_items(document: Document, context: Context) -> list[Item]:
     context.base.values |= values_in(formula.tex for formula in document.formulas)
     values = context.base.values - functions
     items: list[Item] = []
-    for formula in document.formulas:
-        formula = _continued(formula, items, document)
+    for k, formula in enumerate(document.formulas):
+        if k < MOST:
+            formula = _continued(formula, items, document)
         line = document.row(formula.offset(0))
         try:
+            if k >= MOST:
+                many = f"{len(document.formulas):,} formulas"
+                raise NotationError(f"the document has {many}: the first {MOST:,} are read")
             if formula.problem:
                 raise NotationError(formula.problem)
             statements = parse_formula(formula.tex, functions, plain=formula.plain, values=values)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import printed_back
@@ -51,6 +52,9 @@ from otimes.proofs.documents.items import ASSUMING, Item, plain_words
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 
+MOST_WORK = 300.0  # units of work for the equations of one document
+SPENT = "the work for one document is used up by the equations before: check it in several files"
+TOLD = 25  # formulas after which progress is told
 MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
@@ -82,10 +86,15 @@ STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|
 class LinkChecker(Definitions):
     """Judges formulas in order; `blamed` are the declarations that proofs contradict."""
 
-    def equations(self) -> list[Equation]:
+    begun = 0  # the steps that were done before
+
+    def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
         found: list[Equation] = []
-        for item in self.items:
+        self.begun = steps_done()
+        for k, item in enumerate(self.items):
+            if on_progress is not None and k % TOLD == 0:
+                on_progress(k, len(self.items))
             found += self.of_item(item)
             for statement in item.statements:
                 if statement.relations:
@@ -110,7 +119,8 @@ class LinkChecker(Definitions):
                 continue
             for k in range(len(statement.relations)):
                 try:
-                    found = self.link(item, statement, k)
+                    spent = steps_done() - self.begun > MOST_WORK * STEPS
+                    found = Found("undecided", SPENT) if spent else self.link(item, statement, k)
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
                 if found is not None:
@@ -298,8 +308,13 @@ class LinkChecker(Definitions):
 
     def _loose(self, left: Node, right: Node) -> set[str]:
         """Return the symbols of one side that no definition relates to those of the other."""
-        defined = {e.lhs for known in self.context.definitions.values() for e in known}
-        return (keys_in(left) ^ keys_in(right)) - keys_in(*defined)
+        mine = keys_in(left) | keys_in(right)
+        loose = keys_in(left) ^ keys_in(right)
+        for known in (each for every in self.context.definitions.values() for each in every):
+            by = keys_in(known.rhs)
+            if loose & keys_in(known.lhs) and (mine & by or not by):
+                loose -= keys_in(known.lhs)
+        return loose
 
     def _has_values(self, left: Node, right: Node, why: str) -> bool:
         """Return whether a text gives a symbol numbers with which a claim was not decided."""

@@ -149,8 +149,13 @@ class Document:
 
     @cached_property
     def _paragraphs(self) -> list[int]:
-        """The offsets at which paragraphs end; a displayed formula goes on with a sentence."""
-        ends = re.finditer(r"\n[ \t]*\n", self.text)
+        """The offsets at which paragraphs and items of lists end.
+
+        A displayed formula goes on with a sentence.
+        """
+        ends = re.finditer(
+            r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]|[ \t]*\\item\b)", self.text
+        )
         return [match.start() for match in ends if not self._goes_on(match)]
 
     def _goes_on(self, blank: re.Match[str]) -> bool:

@@ -93,3 +93,27 @@ def test_formulas_between_two_backslashes_and_in_old_fonts_are_read() -> None:
     ]
     found = check_text(r"$$\label{a_b} y = \mbox{\bf f}(x), \quad n{-}1 = n - 1$$").equations
     assert [each.verdict for each in found] == ["definition", "proved"]
+
+
+def test_a_later_declaration_counts_only_in_its_paragraph_where_there_is_an_earlier_one() -> None:
+    text = (
+        r"1. Let $A \in \mathbb{R}^{m \times n}$. We compute $A + A^\top$."
+        "\n"
+        r"2. Let $A \in \mathbb{R}^{n \times n}$. We compute $A + A^\top$."
+        "\n\n"
+        r"And $B + B^\top$, where $B \in \mathbb{R}^{m \times n}$."
+    )
+    assert [e.line for e in check_text(text).equations if e.verdict == "shape"] == [1, 4]
+
+
+def test_long_documents_are_bounded_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "$(A B)^\\top = B^\\top A^\\top$\n\n" * 4
+    monkeypatch.setattr("otimes.proofs.documents.items.MOST", 2)
+    unread = [each for each in check_text(text).equations if each.verdict == "unread"]
+    assert [each.line for each in unread] == [5, 7]
+    assert "4 formulas: the first 2 are read" in unread[0].why
+    monkeypatch.undo()
+    monkeypatch.setattr("otimes.proofs.documents.links.MOST_WORK", 1e-9)
+    found = check_text(text).equations
+    assert [each.verdict for each in found] == ["proved", "undecided", "undecided", "undecided"]
+    assert "used up" in found[-1].why
