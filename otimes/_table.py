@@ -14,6 +14,7 @@ from otimes.proofs.evidence import FALLEN_SHORT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rich.console import Console
     from rich.table import Table
 
     from otimes.proofs.coverage import Covered
@@ -32,6 +33,8 @@ LEGEND = {
 }
 """What the entries of each column are."""
 LEGEND_WIDTH = 92
+UNBOUNDED = 10_000
+"""A width in columns in which every table fits."""
 WIDE = 110
 """The minimum width of a terminal, in columns, for the titles of theorems."""
 
@@ -75,12 +78,34 @@ def shown_columns(report: Report) -> tuple[int, ...]:
     )
 
 
-def legend(report: Report) -> str:
+def print_table(report: Report, console: Console) -> None:
+    """Print the table on a terminal, or lines of text where it is too narrow for the columns."""
+    table = rich_table(report, console.width)
+    unbounded = console.options.update_width(UNBOUNDED)
+    if console.measure(table, options=unbounded).minimum <= console.width:
+        console.print(table)
+    else:
+        console.print("\n".join(lines(report)), markup=False, highlight=False)
+
+
+def lines(report: Report) -> Iterator[str]:
+    """Yield the rows as text, for a terminal that is too narrow for the table."""
+    for each in report.theorems:
+        name, *cells = row(each)
+        seen = [
+            f"{column} {cell.text}"
+            for column, cell in zip(COLUMNS[1:], cells, strict=True)
+            if cell.text != "-"
+        ]
+        yield f"{name.text}: {', '.join(seen)}"
+
+
+def legend(report: Report, width: int = LEGEND_WIDTH) -> str:
     """Return what the columns of a report mean, and what else there is to say of it."""
     named = [COLUMNS[column] for column in shown_columns(report)]
     meaning = " ".join(f"{name}: {LEGEND[name]}." for name in named if name in LEGEND)
     about_models = definitions(report) if "recorded" in named or "evaluated" in named else ""
-    parts = (fill(meaning, LEGEND_WIDTH), about_models, from_cache(report))
+    parts = (fill(meaning, min(width, LEGEND_WIDTH)), about_models, from_cache(report))
     return "\n".join(filter(None, parts))
 
 

@@ -673,7 +673,7 @@ def _print_reports(reports: list[DocumentReport]) -> None:
 
 def _print_report(report: Report) -> None:
     """Print the table, a block for each failed check, and the summary in the last line."""
-    from otimes._table import block, legend, plain_table, rich_table, shortcomings
+    from otimes._table import block, legend, plain_table, print_table, shortcomings
 
     short = [block(heading, detail) for heading, detail in shortcomings(report)]
     if sys.stdout.isatty():
@@ -681,14 +681,14 @@ def _print_report(report: Report) -> None:
         from rich.text import Text
 
         console = Console()
-        console.print(rich_table(report, console.width))
-        console.print(Text(legend(report), style="dim"))
+        print_table(report, console)
+        console.print(Text(legend(report, console.width), style="dim"))
         for each in short:
             console.print(Text(f"\n{each}", style="red"))
         console.print()
+        console.print(Text(report.summary()))
     else:
-        click.echo("\n\n".join([plain_table(report), legend(report), *short, ""]), nl=False)
-    click.echo(report.summary())
+        click.echo("\n\n".join([plain_table(report), legend(report), *short, report.summary()]))
 
 
 def _theorem_text(found: TheoremReport) -> str:
@@ -712,7 +712,8 @@ def _theorem_text(found: TheoremReport) -> str:
         chain = theorem.steps() if found.proof.status == "proved" else None
     if chain is not None:
         width = _width()
-        each = f"{len(chain)} steps, each of which theorem.steps() names"
+        steps = "1 step, which" if len(chain) == 1 else f"{len(chain)} steps, each of which"
+        each = f"{steps} theorem.steps() names"
         parts.append(f"derivation ({each})\n\n{indent(chain.outline().text(width - 4), '    ')}")
     parts += [block(heading, detail) for heading, detail in shortcomings(Report((found,)))]
     return "\n\n".join(filter(None, parts))

@@ -14,7 +14,9 @@ from otimes._table import (
     definitions,
     evidence,
     figure,
+    legend,
     plain_table,
+    print_table,
     rich_table,
     shortcomings,
 )
@@ -51,6 +53,27 @@ def test_the_table_fits_a_terminal(width: int) -> None:
     for text in ("kron_mul_kron", "heads_compose", "refuted", "1.2e+03", "2.0e-13", "escaped"):
         assert page.count(text) == 1, text
     assert ("Kronecker products multiply" in page) == (width == 120)
+
+
+def test_a_terminal_that_is_too_narrow_has_lines_with_all_that_was_seen() -> None:
+    page = io.StringIO()
+    print_table(FELL_SHORT, Console(file=page, width=44))
+    said = " ".join(page.getvalue().split())
+    assert max(map(len, page.getvalue().splitlines())) <= 44
+    assert "heads_compose: proof refuted, exact failed, recorded 0 of 1: 1.2e+03, sens" in said
+    page = io.StringIO()
+    print_table(FELL_SHORT, Console(file=page, width=100))
+    assert "heads_compose   refuted" in page.getvalue()
+
+
+def test_checks_that_were_not_made_have_no_columns() -> None:
+    (well,) = ALL_WELL.theorems
+    quick = Report((replace(well, models=(), mutants=None, needs_models=False),))
+    head, line = plain_table(quick).splitlines()
+    assert (head.split(), line.split()[1:]) == (["theorem", "proof", "exact"], ["proved", "40"])
+    assert legend(quick) == "exact: examples drawn."
+    assert quick.summary() == "1 theorem: 1 proved, 1 exact"
+    assert legend(ALL_WELL).startswith("exact: examples drawn. evaluated: models on which both")
 
 
 def test_only_what_fell_short_is_red() -> None:
