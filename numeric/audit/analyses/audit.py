@@ -12,7 +12,8 @@ or else a mutant of the right value: a factor, other axes, another head.
     folded_weights              a mapping: weights after folding the gains and biases of the norms
     direct_logit_attribution    [layer, head, pos, d_vocab]
     logit_lens                  [n_layers + 1, pos, d_vocab]
-    path_term                   [pos, d_vocab] through two heads, layer and head being pairs
+    path_term                   [pos, d_vocab] through two heads, layer and head being pairs;
+                                norms have the scales of the pass
     svd                         (U, S, Vᵀ) of a head's OV circuit
 
 Conventions: rows, so that W_OV = W_V W_O. Source: Elhage et al. 2021; nostalgebraist 2020.
@@ -46,7 +47,7 @@ from otimes.numeric.audit.analyses.compositions import composition, composition_
 from otimes.numeric.audit.analyses.copying import copying_mistakes, copying_score
 from otimes.numeric.audit.analyses.folding import folded_weights
 from otimes.numeric.audit.analyses.logit_lens import lens_mistakes, logit_lens
-from otimes.numeric.audit.analyses.path_terms import path_mistakes, path_term, term, two_heads
+from otimes.numeric.audit.analyses.path_terms import path_mistakes, path_term, term
 from otimes.numeric.audit.analyses.question import (
     NO_FIGURES,
     RIGHT,
@@ -68,7 +69,7 @@ from otimes.numeric.config import SETTINGS, check_settings, listed
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import as_tokens
-from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, worst_ratio
+from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, stored_as, worst_ratio
 
 SAYS: dict[str, tuple[Formula, Mistakes]] = {
     "ov_circuit": (ov_circuit, partial(circuit_mistakes, OV)),
@@ -85,7 +86,7 @@ SAYS: dict[str, tuple[Formula, Mistakes]] = {
 STATED: dict[str, Callable[[Asked], Any]] = {
     "ov_circuit": lambda asked: circuit(OV, *asked.one_head()),
     "qk_circuit": lambda asked: circuit(QK, *asked.one_head()),
-    "path_term": lambda asked: term(*two_heads(asked)),
+    "path_term": term,
 }
 """The formulas that are expressions in the language."""
 
@@ -158,6 +159,9 @@ def _prompt(tokens: Any, model: Model) -> Array | None:
 def _compared(name: str, asked: Asked, array: Array, dtype: str) -> Report:
     """Compare an array with the value of a formula, and diagnose the difference."""
     formula, mistakes = SAYS[name]
+    notes: tuple[str, ...] = ()
+    if dtype == "float64" and _fits(array, "float32"):
+        dtype, notes = "float32", ("precision: all are numbers of float32, recorded in float64",)
     unit = UNIT_ROUNDOFF.get(dtype, UNIT_ROUNDOFF["float64"])
     expected, gauges, figures = formula(asked, RIGHT), [], NO_FIGURES
     if array.ndim > expected.ndim and _sizes(array) == _sizes(expected):
@@ -175,7 +179,7 @@ def _compared(name: str, asked: Asked, array: Array, dtype: str) -> Report:
                 gauges.append(Gauge(name, says))
                 break
     if figures[0] <= 1:
-        return _report(name, dtype, "", "", figures, gauges)
+        return _report(name, dtype, "", "", figures, gauges, notes=notes)
     if array.dtype.kind == "c":  # judged as they are: sums of eigenvalues are real but for rounding
         note = note or "is complex, and real numbers are expected: take the real part, .real"
         array = array.real
@@ -196,7 +200,7 @@ def _compared(name: str, asked: Asked, array: Array, dtype: str) -> Report:
         if not fitting and entries * len(known) * CHANGES <= PAIRS:
             fitting = list(_altered_mistakes(formula, asked, known, array, slack))
     diagnosis = f"matches {'; or '.join(fitting[:4])}" if fitting else ""
-    return _report(name, dtype, diagnosis, note, figures, kind=kind)
+    return _report(name, dtype, diagnosis, note, figures, kind=kind, notes=notes)
 
 
 def _sizes(array: Array) -> list[int]:
@@ -257,21 +261,16 @@ def _coarser(array: Array, ratio: float, unit: float) -> str:
 
 
 def _fits(array: Array, name: str) -> bool:
-    """Return whether all entries are representable in a half-precision type."""
-    with np.errstate(over="ignore"):
-        if name == "float16":
-            return bool((array.astype(np.float16) == array).all())
-        single = array.astype(np.float32)
-    return bool((single == array).all() and not (single.view(np.uint32) & 0xFFFF).any())
+    """Return whether all entries are numbers of a type of lower precision."""
+    if array.dtype.kind == "c":
+        return _fits(array.real, name) and _fits(array.imag, name)
+    return bool((stored_as(array, name) == array).all())
 
 
 def _gauges(
     name: str, formula: Formula, asked: Asked, array: Array, unit: float
 ) -> Iterator[tuple[str, Figures]]:
     """Yield equivalent forms of the value, each with ratio, error and bound."""
-    if name == "logit_lens":
-        says = "all rows are divided by the scale of the last stream"
-        yield says, _ratio(formula, asked, {"by": "final"}, array, unit)
     if name in ("logit_lens", "direct_logit_attribution"):
         right = formula(asked, RIGHT)
         shift = (array - right).mean(axis=-1, keepdims=True)
@@ -354,11 +353,12 @@ def _report(
     figures: Figures,
     gauges: Sequence[Gauge] = (),
     kind: str = "fault",
+    notes: tuple[str, ...] = (),
 ) -> Report:
     """Return the report on one value, with a finding unless its ratio is at most one."""
     ratio, error, bound = figures
     if ratio <= 1:
-        return Report(name, dtype, 0, {name: ratio}, (), tuple(gauges))
+        return Report(name, dtype, 0, {name: ratio}, (), tuple(gauges), notes)
     note = f"{note}: it {diagnosis}" if note and diagnosis else note
     found = Finding(name, None, None, error, bound, ratio, diagnosis, kind, True, (), note)
-    return Report(name, dtype, 0, {name: ratio}, (found,))
+    return Report(name, dtype, 0, {name: ratio}, (found,), notes=notes)

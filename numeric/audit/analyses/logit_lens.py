@@ -133,6 +133,7 @@ STEPS: dict[str, Replaced] = {
     "streams that are not centred: no mean is subtracted": {"centred": "no"},
     "streams that are not divided by their scale": {"scale": lambda *statistics: 1.0},
     "the scale of the first stream, the embedding, in every row": {"by": "first"},
+    "the scale of the last stream in every row": {"by": "final"},
     "the scale of the last position at every position": {"by": "last_position"},
     "the scale of the first position at every position": {"by": "first_position"},
     "what each layer adds, and not the stream": {"made": "increments"},

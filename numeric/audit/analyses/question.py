@@ -19,6 +19,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, tree_value
 from otimes.algebra.language.linear import matmul
 from otimes.algebra.mutations import Swap
+from otimes.numeric.functions import centred, norm_scale
 from otimes.numeric.model import Model
 
 Array = np.ndarray
@@ -113,6 +114,9 @@ class Asked:
         if part in ("embed", "resid_pre", "pattern"):
             place = ".".join([part, *map(str, where[:1])])
             return np.asarray(self.places([place])[place][(*where[1:],)])
+        if part.startswith(("scales_", "linear_")):
+            what, _, norm = part.partition("_")
+            return self.of_norm(what, norm, *where)
         where = where or [*self.one_head()]
         if made in ("strided", "of all heads"):
             axis = 0 if part == "W_O" else 1
@@ -121,6 +125,16 @@ class Asked:
             return every if made == "of all heads" else every.take(strided, axis)
         array = self.weight(part, *where)
         return array.reshape(array.T.shape).T if made == "reshaped" else array
+
+    def of_norm(self, what: str, norm: str, *layer: int) -> Array:
+        """Return a norm as a linear map: 1 / scale of each row, or the map of its columns."""
+        config = self.model.config
+        if what == "scales":
+            place = f"resid_pre.{layer[0]}" if layer else "final"
+            rows = self.places([place])[place]
+            return np.diag(1 / norm_scale(rows, config.norm, config.norm_eps)[:, 0])
+        gain = self.model.part(f"{norm}_gain", *layer)
+        return np.asarray(centred(np.eye(config.d_model), config.norm) * gain)
 
     def weight(self, name: str, layer: int, head: int) -> Array:
         """Return a weight of one head."""

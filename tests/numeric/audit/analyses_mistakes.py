@@ -171,6 +171,7 @@ def lenses(m: Model) -> Iterator[Case]:
                 rows, kind="other"
             ),
             "scale of the first position": lens(rows, by=rows[:, :1]),
+            "scale of the last stream": lens(rows, by=rows[-1:]),
         }
     if m.config.norm == "layer":
         biases = np.concatenate([np.zeros((1, m.d_model)), m.b_O.cumsum(0)])

@@ -138,6 +138,40 @@ def test_one_tensor_that_was_folded_wrongly() -> None:
     }
 
 
+def through(model, final=True, begin="resid_pre.0"):
+    """The path through heads 0.1 and 1.2 of a model with LayerNorms, whose scales are frozen."""
+    places, ends = model.forward(TOKENS), [("resid_pre.0", model.ln1_gain[0])]
+    ends += [("resid_pre.1", model.ln1_gain[1]), ("final", model.ln_final_gain)]
+    x = places[begin]
+    for number, (place, gain) in enumerate(ends[: 2 + final]):
+        x = (x - x.mean(1, keepdims=True)) * gain
+        x = x / np.sqrt(places[place].var(1, keepdims=True) + model.config.norm_eps)
+        if number < 2:
+            head = number, number + 1
+            x = places[f"pattern.{number}"][head[1]] @ x @ model.W_V[head] @ model.W_O[head]
+    return x @ model.W_E.T
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"final": False}, "without the final norm"),
+        ({"begin": "embed"}, "the embedding without positions"),
+    ],
+)
+def test_a_path_through_norms_has_their_frozen_scales(wrong, says) -> None:
+    assert ot.audit_analysis("path_term", through(FULL), FULL, **PAIR).passed
+    report = ot.audit_analysis("path_term", through(FULL, **wrong), FULL, **PAIR)
+    assert says in report.first_failure.diagnosis
+
+
+def test_a_path_between_norms_of_outputs_is_refused() -> None:
+    with pytest.raises(
+        ot.OtimesError, match="norms come before the heads, got norm_order='output'"
+    ):
+        ot.audit_analysis("path_term", np.zeros(3), random_model(kind="olmo2"), **PAIR)
+
+
 def test_logits_that_are_moved_alike_are_no_mistake() -> None:
     shown = lens(FULL)
     report = ot.audit_analysis("logit_lens", shown - shown.max(-1, keepdims=True), FULL, TOKENS)
