@@ -109,7 +109,8 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
     vectors: dict[str, Declared] = {}
     for e in (e for side in (lhs, rhs) for e in symbols_in(side)):
         key, known = symbols.lookup(e)
-        if known is None and text_of(e) not in symbols.sizes() and _kinds(e):
+        is_open = known is None or not (known.trusted or known.rows or known.line)
+        if is_open and text_of(e) not in symbols.sizes() and _kinds(e):
             open_.setdefault(key, []).append(e)
         elif known is not None and known.kind == "vector" and not symbols.side_of(known):
             open_.setdefault(key, []).append(e)

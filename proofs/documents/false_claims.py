@@ -215,7 +215,7 @@ class FalseClaim:
             for each in every
             if ("literature" not in each.origin or "orthonormal" in each.origin)
             and each.origin != f"line {self.line}"
-            and self._in_scope(each.origin)
+            and is_in_scope(self.context, each.origin, self.line)
         ]
         if len(given) < 2:  # each by itself has been tried
             return ""
@@ -223,12 +223,6 @@ class FalseClaim:
         if verdict is None or verdict.status != "undecided":
             return ""
         return f"it is false in general, and open given {'; '.join(map(str, given))}"
-
-    def _in_scope(self, origin: str) -> bool:
-        """Return whether what a line says may be meant here: it is in scope, or is to come soon."""
-        said = re.search(r"line (\d+)", origin)
-        line = int(said[1]) if said else 0
-        return self.context.in_scope(line, self.line) and line <= self.line + SOON
 
     def _one_sided(self) -> tuple[list[str], bool]:
         """Return the symbols on one side only, and whether they are sufficiently declared.
@@ -262,6 +256,16 @@ class FalseClaim:
                     if verdict is not None and verdict.status == "proved":
                         return str(given)
         return ""
+
+
+def is_in_scope(context: Context, origin: str, line: int) -> bool:
+    """Return whether what is said somewhere may be meant on a line: in scope, or soon after it.
+
+    `origin` names the line where it is said, as "line 3"; what names none is meant everywhere.
+    """
+    said = re.search(r"line (\d+)", origin)
+    at = int(said[1]) if said else line
+    return context.in_scope(at, line) and at <= line + SOON
 
 
 def _without_indices(name: Name) -> str:

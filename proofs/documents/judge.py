@@ -35,7 +35,7 @@ from otimes.proofs.documents.attempts import (
 )
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.every_reading import has_assumption, in_every_reading
-from otimes.proofs.documents.false_claims import FalseClaim
+from otimes.proofs.documents.false_claims import FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
     as_powers,
@@ -126,7 +126,7 @@ class Judge:
         if _are_numbers(lhs, rhs) and not _are_whole(lhs, rhs):
             why = "these numbers are not exactly equal; they may be rounded"
             return Found("undecided", why, reading=reading)
-        open_ = self._open_by_definition(lhs, rhs, symbols)
+        open_ = self._open_by_definition(lhs, rhs, symbols, line)
         found = open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
         if found.verdict == "undecided" and found.differ and read.undeclared:
             # in a reading in which all is declared there are no more readings
@@ -171,12 +171,18 @@ class Judge:
     def _ordered(self, lhs: Node, rhs: Node, line: int, symbols: Symbols) -> Found:
         return self._decided(lhs, rhs, symbols, line, "")
 
-    def _open_by_definition(self, lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    def _open_by_definition(
+        self, lhs: Node, rhs: Node, symbols: Symbols, line: int
+    ) -> Found | None:
         """Return the verdict on a claim, false in general, whose symbols are defined, or None.
 
         A definition that the language cannot express leaves the claim open.
         """
-        given = self.context.declared_hypotheses([lhs, rhs])
+        given = [
+            each
+            for each in self.context.declared_hypotheses([lhs, rhs])
+            if is_in_scope(self.context, each.origin, line)
+        ]
         if given:
             verdict, reading = attempted(lhs, rhs, given, symbols)
             if verdict is None or verdict.status == "undecided":

@@ -51,6 +51,7 @@ from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import ASSUMING, Item, plain_words
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
+from otimes.proofs.documents.rotations import rotated_wrongly
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -344,6 +345,9 @@ class LinkChecker(Definitions):
                 self.context.define(bare(left), right, item.line)
                 self.context.sizes.add(latex(bare(left)))
             return Found("definition", "it relates sizes")
+        turned = rotated_wrongly(left, right) if self.document.has_rotations else None
+        if turned is not None and not (is_denied(words) or CONDITIONAL.search(words)):
+            return turned
         announced = bool(first and DEFINING.search(words))
         if is_of_differentials(left, right):
             return Found(

@@ -25,9 +25,17 @@ M = r"⟦(\d+)⟧"
 LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*){{0,20}}{M})"
 ROWS_COLS = re.compile(rf"{M} has {M} rows and {M} columns", re.IGNORECASE)
 IS_SHAPE = re.compile(
-    rf"{LIST}\s+(?:is|are)\s+(?:both\s+|all\s+)?(?:an?\s+)?(?:matrix|matrices)?\s*"
+    rf"{LIST}\s+(?:is|are)\s+(?:(?:both|all|each|now)\s+)?(?:an?\s+)?(?:matrix|matrices)?\s*"
     rf"(?:of (?:shape|size|dimensions?)\s+)?{M}(?:\s+and\s+vice[- ]versa for {M})?",
     re.IGNORECASE,
+)
+HAS_SHAPE = re.compile(
+    rf"{LIST}\s*,?\s+(?:(?:is|are|all|both|each|an?|the|matrix|matrices|of|with|have|has|having)"
+    rf"\s+){{1,4}}(?:shapes?|sizes?|dimensions?)\s+(?:of\s+)?{M}(?!\s*(?:to|or)\b)",
+    re.IGNORECASE,
+)
+SHAPE_OF = re.compile(
+    rf"\b(?:shape|size|dimensions?) of {M} (?:is|are) (?:an?\s+)?{M}", re.IGNORECASE
 )
 APPOSITION = re.compile(
     rf"{M},?\s+(?:which is\s+|is\s+)?an?\s+(?:\w+\s+)?{M}(?:\s+\w+)?\s+matrix\b", re.IGNORECASE
@@ -193,8 +201,19 @@ class Prose:
         return found
 
     def names(self, listed: str | None) -> list[Name]:
-        found = [self.node(number) for number in re.findall(M, listed or "")]
-        return [node for node in found if isinstance(node, Name)]
+        """Return the symbols that formulas in a text consist of, `A` or `A, B`."""
+        found: list[Name] = []
+        for number in re.findall(M, listed or ""):
+            formula = self.formulas[int(number)]
+            try:
+                statements = parse_formula(formula.tex, plain=formula.plain)
+            except NotationError:
+                continue
+            terms = [bare(t) for s in statements for t in (*s.subjects, *s.terms)]
+            if not any(s.relations for s in statements):
+                names = [term for term in terms if isinstance(term, Name)]
+                found += names if len(names) == len(terms) else []
+        return found
 
     def defined(self, number: str) -> list[Name]:
         """Return the symbol that a formula consists of or defines: `C` of `C = I - J`."""
@@ -270,6 +289,11 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         if other is not None and len(numbers) > 2:
             turned = [*reversed(sizes)] if sizes else []
             yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)
+    for pattern in (HAS_SHAPE, SHAPE_OF):
+        for match in pattern.finditer(text):
+            *listed, shape_at = re.findall(M, match[0])
+            names = [name for number in listed for name in prose.names(f"⟦{number}⟧")]
+            yield from _matrices(prose, names, shape_of(prose.node(shape_at)), match)
     for match in IN_BRACKETS.finditer(text):
         for name, shape in re.findall(OF_SHAPE, match[1]):
             yield from _matrices(

@@ -38,6 +38,9 @@ class DocumentError(OtimesError):
     """A document cannot be read."""
 
 
+ROTATIONS = re.compile(r"\brotat\w+|\brotary\b|\bRoPE\b|\bRoFormer\b", re.IGNORECASE)
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """A formula of a document: the text that is read, and where each character comes from.
@@ -80,6 +83,11 @@ class Document:
     def lines(self) -> list[int]:
         """The offsets at which lines begin."""
         return [0, *[match.end() for match in re.finditer("\n", self.text)]]
+
+    @cached_property
+    def has_rotations(self) -> bool:
+        """Whether the text is about rotations."""
+        return ROTATIONS.search(self.prose) is not None
 
     @cached_property
     def prose(self) -> str:

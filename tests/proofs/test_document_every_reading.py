@@ -79,3 +79,41 @@ def test_a_reading_has_columns_or_rows_and_what_is_transposed_is_no_number() -> 
     kinds = [kinds for kinds, _ in readings(*statement.terms, Symbols())]
     assert {each["u"] for each in kinds} == {"column", "row", "matrix"}
     assert {each["v"] for each in kinds} == {"column", "row", "matrix", "scalar"}
+
+
+ROTARY = [
+    (r"Then $R_m^\top R_n = R_{n-m}$.", False),
+    (r"Then $R_m^\top R_n = R_{m-n}$.", True),
+    (r"Then $R_\alpha R_\beta = R_{\alpha+\beta}$.", False),
+    (r"Then $R_\alpha R_\beta = R_{\alpha-\beta}$.", True),
+    (r"Then $(R_m q)^\top (R_n k) = q^\top R_{n-m} k$.", False),
+    (r"Then $(R_m q)^\top (R_n k) = q^\top R_{m-n} k$.", True),
+    (r"Then $R_\theta^\top R_\theta = I$ and $R_\theta^\top = R_{-\theta}$.", False),
+    (r"Then $R_1 R_2 = R_3$ and $R_i R_j = R_k$.", False),  # the indices may be labels
+    (r"Then $e^{im\theta} e^{-in\theta} = e^{i(m-n)\theta}$.", False),
+    (r"Then $e^{im\theta} e^{-in\theta} = e^{i(n-m)\theta}$.", True),
+    (r"$$R = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}$$", False),
+    (r"$$R = \begin{pmatrix} \cos\theta & \sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}$$", True),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "wrong"), ROTARY)
+def test_rotations_add_their_angles(claim: str, wrong: bool) -> None:
+    found = check_text(f"Rotary embeddings turn queries and keys.\n\n{claim}").equations
+    assert any(e.verdict == "refuted" for e in found) == wrong
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        r"$W_Q$, $W_K$ and $W_V$ of shape $k \times d$",
+        r"$W_Q, W_K, W_V$ are $k \times d$",
+        r"The weights $W_Q$, $W_K$, $W_V$ all have shape $k \times d$",
+        r"The shape of $W_Q$ is $k \times d$, the shape of $W_K$ is $k \times d$, and $W_V$ is $k \times d$",
+    ],
+)
+def test_shapes_are_said_in_several_ways(said: str) -> None:
+    claims = r"Then $W_Q W_K^\top = W_V W_K^\top$ and $W_Q W_K = W_V W_K$."
+    right, wrong = check_text(f"{said}.\n\n{claims}").equations[-2:]
+    assert right.verdict != "shape"
+    assert wrong.verdict == "shape", wrong.why
