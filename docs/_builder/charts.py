@@ -45,7 +45,7 @@ def bar_pairs(
 def _bar(zero: float, scale: float, y: float, value: float, mark: str) -> list[str]:
     end = zero + value * scale
     side, beside = (' class="end"', end - 5) if value < 0 else ("", end + 5)
-    shown, at, length = f"{value:.2f}".replace("-", "−"), min(zero, end), abs(end - zero)
+    shown, at, length = f"{value:z.2f}".replace("-", "−"), min(zero, end), abs(end - zero)
     return [
         f'<rect{mark} x="{at:.1f}" y="{y:g}" width="{length:.1f}" height="12"/>',
         f'<text x="{beside:.1f}" y="{y + 11:g}"{side}>{shown}</text>',
@@ -71,10 +71,10 @@ def curve(values: Sequence[float], across: str, up: str, name: str) -> str:
     ]
     for at in sorted({low, 0.0, high}):
         y = top + (high - at) * scale + 4
-        shown = f"{at:.1f}".replace("-", "−")
+        shown = f"{at:z.1f}".replace("-", "−")
         parts.append(f'<text x="{left - 5}" y="{y:.1f}" class="end">{shown}</text>')
     for k, ((x, y), value) in enumerate(zip(points, values, strict=True)):
-        said = f"{across} {k}: {value:.2f}".replace("-", "−")
+        said = f"{across} {k}: {value:z.2f}".replace("-", "−")
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3"><title>{said}</title></circle>')
         if k % 4 == 0:
             parts.append(f'<text x="{x:.1f}" y="{height - 16}" class="mid">{k}</text>')
@@ -98,7 +98,7 @@ def table(
             x, value = left + j * cell, float(values[i, j])
             share = abs(value) / largest
             dark = "on-dark mid" if share > 0.7 and value > 0 else "mid"
-            shown = f"{value:.2f}".replace("-", "−").replace("−0.00", "0.00")
+            shown = f"{value:z.2f}".replace("-", "−")
             mark = ' class="second"' if value < -0.005 else f' fill-opacity="{share:.3f}"'
             parts += [
                 f'<rect{mark} x="{x:g}" y="{y}" width="{cell - 2}" height="{high - 2}"/>',

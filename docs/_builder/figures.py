@@ -80,7 +80,7 @@ def bars(values: Sequence[float], labels: Sequence[str], unit: str, name: str) -
     for k, (value, label) in enumerate(zip(values, labels, strict=True)):
         y, end = k * row + 4, zero + value * scale
         x, length = min(zero, end), abs(end - zero)
-        shown = f"{value:.2f}".replace("-", "−")
+        shown = f"{value:z.2f}".replace("-", "−")
         side, beside = ("end", end - 5) if value < 0 else ("", end + 5)
         parts += [
             f'<rect x="{x:.1f}" y="{y}" width="{length:.1f}" height="{row - 7}"/>',
