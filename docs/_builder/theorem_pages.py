@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -31,6 +32,8 @@ CONVENTIONS = {
 
 UNWRITTEN = ("method", "approximation")
 """Kinds of entries that are no equation between matrices."""
+
+NAME = re.compile(r"`([a-zA-Z]\w*)`")
 
 LONGEST_CLAIM = 300
 """Characters of a claim in the list of its chapter."""
@@ -240,7 +243,7 @@ def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[st
         f'# <span class="number">{called} {entry.number}</span> {prose.heading(theorem.title)}',
         statement(entry.report, made["statement"]),
         f"{outcome(entry.report)} · {chapter_title(theorem.chapter)}\n{{ .small }}",
-        prose.markdown(theorem.prose),
+        named(prose.markdown(theorem.prose), by_name),
         made["sections"],
         "## Evidence",
         evidence_words.text(entry.report),
@@ -248,6 +251,23 @@ def theorem_page(entry: Entry, made: Kept, links: Relations, by_name: Mapping[st
         source(theorem),
     ]
     return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def named(text: str, by_name: Mapping[str, Entry]) -> str:
+    """Return prose with links for the names of entries, which say nothing to a reader of the site.
+
+    A link has the number, and the title where the pointer rests.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        entry = by_name.get(match.group(1))
+        if entry is None:
+            return match.group()
+        called = CALLED.get(entry.report.kind, "Theorem")
+        title = entry.theorem.title.replace('"', "”")
+        return f'[{called} {entry.number}]({entry.theorem.name}.md "{title}")'
+
+    return NAME.sub(link, text)
 
 
 def statement(report: TheoremReport, made: str) -> str:

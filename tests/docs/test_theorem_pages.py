@@ -258,3 +258,11 @@ def test_an_observation_that_was_measured_is_no_law_of_errors():
     said = page("grokking_seen", proof=proof, kind="observation")
     assert "measured on the networks that the text names" in said
     assert "stated power" not in said
+
+
+def test_entries_that_prose_names_are_linked_by_their_number():
+    listed = Report((passed("k_composition_term"), passed("trained_induction_is_k_composition")))
+    text = dict(theorem_pages.pages(listed))["theorems/trained_induction_is_k_composition.md"]
+    assert '[Theorem 6.1](k_composition_term.md "The K-composition term of a score")' in text
+    assert "`k_composition_term`" not in text.partition("## Code to run")[0]
+    assert theorem_pages.named("`W_Q` and `nothing`", {}) == "`W_Q` and `nothing`"

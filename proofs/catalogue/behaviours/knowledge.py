@@ -223,7 +223,7 @@ def _see_recall(load: Load) -> Observed:
 
 
 @theorem(
-    title="The same roles, looked for in code",
+    title="The roles of MLPs and attention in recall, looked for in code",
     chapter=11,
     source=f"{FACTS}; {GEVA_RECALL}; {MENG}",
     covers=("S3-134",),

@@ -163,7 +163,7 @@ bias = MatrixSymbol("ln_final_bias", 1, d)
 
 
 @theorem(
-    title="With the bias of the final norm it is no temperature",
+    title="With a bias in the final norm an entropy neuron is no temperature",
     chapter=11,
     convention="row",
     source=f"{STOLFO}; follows from the definition with β",

@@ -394,7 +394,7 @@ def a_penalty_stays_in_the_loss() -> NonIdentity:
 
 
 @theorem(
-    title="Another bias before the encoder is the same autoencoder",
+    title="A bias subtracted before the encoder is another encoder bias",
     chapter=10,
     convention="row",
     source=f"{BRICKEN}, on the decoder bias that is subtracted from the input",
