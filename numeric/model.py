@@ -16,7 +16,7 @@ converts them layer by layer (`Model.layer`). Attributes such as `model.W_Q` are
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Integer
@@ -24,6 +24,7 @@ from jaxtyping import Integer
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.block import briefly, place_names
 from otimes.numeric.config import TENSORS, Config, listed
+from otimes.numeric.expected import Activations, no_attribute
 from otimes.numeric.files import json_bytes, read_json, write_weights, write_whole
 from otimes.numeric.forward import forward_pass
 from otimes.numeric.layer import Layer
@@ -160,6 +161,12 @@ class Model:
         """The position embedding: "none", "learned", "shortformer", "rotary", "alibi"."""
         return self.config.positions
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Raise AttributeError, with what is meant by a name from another library."""
+            raise no_attribute(name)
+
     def __repr__(self) -> str:
         dtypes = sorted({dtype_name(each) for each in self.weights.values()})
         return f"<{self.name}: {', '.join([*self.config.summary(), *dtypes])}>"
@@ -184,7 +191,7 @@ class Model:
                 f" {listed(briefly(self.config))}"
             )
         rows = read_prompts(self, tokens)
-        return forward_pass(self, rows if is_batch(tokens) else rows[0], record)
+        return Activations(forward_pass(self, rows if is_batch(tokens) else rows[0], record))
 
     def layer(self, number: int) -> Layer:
         """Return the weights of one block in float64; other blocks are not converted."""

@@ -54,6 +54,8 @@ def read_prompt(model: Vocabulary, prompt: str | Sequence[int] | np.ndarray) -> 
 
 def _token_ids(model: Vocabulary, prompt: Any) -> Int[np.ndarray, " pos"]:
     if is_batch(prompt):
+        if len(prompt) == 1:  # as torch and tokenizers return one prompt
+            return _token_ids(model, prompt[0])
         raise ShapeError(
             f"one prompt is taken here, and a batch of {len(prompt)} was given: call once for each"
             " prompt"

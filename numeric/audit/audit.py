@@ -28,7 +28,7 @@ from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config, listed
 from otimes.numeric.importers import torch_layers
-from otimes.numeric.importers.modules import KNOWN, check_reference, kind_of_module
+from otimes.numeric.importers.modules import check_reference, kind_of_module
 from otimes.numeric.importers.transformer_lens import STILL
 from otimes.numeric.importers.unwrap import module_run_by, name_of, unwrapped
 from otimes.numeric.load import load_model
@@ -87,8 +87,8 @@ def audit(
         check_reference(implementation)
         raise OtimesError(
             f"weights= is needed to audit {type(implementation).__name__}: a module, a folder, a "
-            "model or a mapping of canonical names, that say what it should compute with; known "
-            f"modules that need none are {listed(KNOWN)}"
+            "model or a mapping of canonical names. Only live modules that load_model reads, of "
+            "transformers, transformer_lens and torch.nn, need none"
         )
     source = unwrapped(implementation if weights is None else weights)
     model = load_model(source, config)

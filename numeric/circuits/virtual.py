@@ -42,6 +42,11 @@ def virtual_weights(
     """
     model = load_model(model)
     check_dtype(dtype)
+    if not isinstance(writer, str) or not isinstance(reader, str):
+        raise OtimesError(
+            f"writers and readers are named, as in 'head 0.1' and 'head 1.2 K', got {writer!r} and"
+            f" {reader!r}"
+        )
     W_write, written, rows = _writer(model, writer, dtype)
     W_read, read, columns, gain = _reader(model, reader, dtype)
     if written >= read:

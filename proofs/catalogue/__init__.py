@@ -10,6 +10,7 @@ from functools import lru_cache
 from html import escape
 from importlib import import_module
 from itertools import groupby
+from typing import Any
 
 from otimes.proofs.theorem import Theorem, find
 
@@ -131,9 +132,16 @@ CHAPTERS: dict[int, tuple[str, str, tuple[str, ...]]] = {
 
 
 class Theorems(tuple[Theorem, ...]):
-    """Theorems in reading order; printed as a list of names and titles, by chapter."""
+    """Theorems in reading order; printed as a list of names and titles, by chapter.
+
+    `catalogue()["kron_mul_kron"]` is the theorem of this name.
+    """
 
     __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        """Return a theorem by its number or name, or several as a slice."""
+        return find(index) if isinstance(index, str) else super().__getitem__(index)
 
     def __repr__(self) -> str:
         lines = [f"{len(self)} theorems"]

@@ -76,7 +76,7 @@ def test_a_spoilt_model_is_not_loaded(what: str, folder: Path) -> None:
         ([1, 11], "token 11 at position 1 is not in the vocabulary of mine"),
         ([-1], "token -1 at position 0 is not in the vocabulary"),
         ([10**30], "token 1000000000000000000000000000000 at position 0 is not in the vocabulary"),
-        ([[1, 2]], "one prompt is taken here, and a batch of 1 was given: call once for each"),
+        ([[1, 2], [3, 4]], "a batch of 2 was given: call once for each prompt"),
         ("def f", "the prompt is text, but mine has 11 tokens and the bundled vocabulary"),
         (None, r"a prompt must be a flat list of tokens, got an array of shape \(\)"),
     ],
