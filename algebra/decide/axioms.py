@@ -36,6 +36,7 @@ from otimes.algebra.language.nonlinear import (
 )
 from otimes.algebra.language.positions import KINDS, OneHotLast
 from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.trees import rebuilt
 
 Equation = tuple[Any, Any]
 Proves = Callable[[Any, Any], bool]
@@ -190,7 +191,9 @@ def _by_its_function(name: str) -> Values:
 def _functions_of_symbols(tree: Any) -> Iterator[Any]:
     """Yield the functions f(X, ...) of symbols alone in a schema."""
     if isinstance(tree, list):
-        if tree[0] in FUNCTIONS and all(isinstance(p, str) or p[0] == "?" for p in tree[1:]):
+        if tree[0] in FUNCTIONS and all(
+            isinstance(p, str) or p[:1] == ["?"] for p in tree[1:] if not isinstance(p, int)
+        ):
             yield tree
         for part in tree:
             yield from _functions_of_symbols(part)
@@ -264,6 +267,37 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     for form, root in enumerate(("sqrt", RSQRT)):
         if _is(e, root) and _is(e.argument, "exp"):
             yield form, {"X": e.argument.argument}
+
+
+@_subjects("exp_half_log")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "exp") and isinstance(e.argument, sympy.MatMul) and len(e.argument.args) == 2:
+        number, inner = e.argument.args
+        if number in (sympy.S.Half, -sympy.S.Half) and _is(inner, "log"):
+            yield int(bool(number < 0)), {"X": inner.argument}
+
+
+@_subjects("root_square")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if _is(e, "sqrt") and (root := entrywise_root(e.argument)):
+        yield 0, {"X": root}
+
+
+@_subjects("relu_scale_rows")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    factors = _factors(e) if _is(e, "relu") else ()
+    for form, scale in enumerate(factors[:1] + factors[-1:]):
+        if isinstance(scale, DiagMatrix) and scale.args[0].shape[1] == 1:
+            rest = factors[:-1] if form else factors[1:]
+            yield form, {"S": as_product(rest), "w": scale.args[0]}
+
+
+@_subjects("norm_scale_rows")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    factors = _factors(e) if isinstance(e, RMSNorm | LayerNorm) and e.eps == 0 else ()
+    if factors and isinstance(factors[0], DiagMatrix) and factors[0].args[0].shape[1] == 1:
+        scaled = {"S": as_product(factors[1:]), "w": factors[0].args[0]}
+        yield int(isinstance(e, LayerNorm)), scaled
 
 
 @_subjects("tanh_exp", of_pairs=True)
@@ -406,10 +440,11 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 @_subjects("logsumexp_shift")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     scores = _summed_exp(e)
-    if isinstance(scores, sympy.MatAdd):
-        for k, term in enumerate(scores.args):
+    terms = [] if scores is None else _terms(scores)
+    if len(terms) > 1:
+        for k, term in enumerate(terms):
             if (shift := _along_rows(term)) is not None:
-                rest = scores.args[:k] + scores.args[k + 1 :]
+                rest = terms[:k] + terms[k + 1 :]
                 yield 0, {"S": rest[0] if len(rest) == 1 else matadd(*rest), "v": shift}
 
 
@@ -439,30 +474,45 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _summands(e: Any) -> tuple[Any, Any] | None:
-    """Return the first term of a sum and the rest, also of (a + b) θ, of (θ + φ)/2 and of 2 θ."""
-    if isinstance(e, sympy.MatAdd):
-        first, *rest = e.args
-        return first, rest[0] if len(rest) == 1 else matadd(*rest)
+    """Return the first term of a sum and the rest, also of (a + b) θ, of W (θ + φ)/2 and of 2 θ."""
+    terms = _terms(e)
+    if len(terms) > 1:
+        return terms[0], terms[1] if len(terms) == 2 else matadd(*terms[1:])
     if not isinstance(e, sympy.MatMul):
         return None
     numbers = [part for part in e.args if not part.is_Matrix]
     rest = as_product([part for part in e.args if part.is_Matrix])
-    number = sympy.expand(sympy.Mul(*numbers))
-    if isinstance(number, sympy.Add):
-        one, *others = number.args
-        return _times(one, rest), _times(sympy.Add(*others), rest)
-    if isinstance(rest, sympy.MatAdd):
-        one, *others = [_times(number, term) for term in rest.args]
-        return one, others[0] if len(others) == 1 else matadd(*others)
-    factor, other = number.as_coeff_Mul()
+    factor, other = sympy.Mul(*numbers).as_coeff_Mul()
     if abs(factor.p) > 1:
         first = sympy.Rational(sympy.sign(factor), factor.q)
         return _times(first * other, rest), _times((factor - first) * other, rest)
     return None
 
 
+def _terms(e: Any) -> list[Any]:
+    """Return the terms of a sum, of a product with one sum in it, or of a multiple by a sum."""
+    if isinstance(e, sympy.MatAdd):
+        return list(e.args)
+    if not isinstance(e, sympy.MatMul):
+        return [e]
+    matrices = [part for part in e.args if part.is_Matrix]
+    number = sympy.expand(sympy.Mul(*[part for part in e.args if not part.is_Matrix]))
+    if isinstance(number, sympy.Add):
+        return [_times(one, as_product(matrices)) for one in number.args]
+    for k, part in enumerate(matrices):
+        if isinstance(part, sympy.MatAdd):
+            before, after = matrices[:k], matrices[k + 1 :]
+            terms = [as_product([*before, *_of(term), *after]) for term in part.args]
+            return [_times(number, term) for term in terms]
+    return [e]
+
+
+def _of(e: Any) -> Sequence[Any]:
+    return e.args if isinstance(e, sympy.MatMul) else [e]
+
+
 def _times(number: Any, e: Any) -> Any:
-    return e if number == 1 else matmul(number, *(e.args if isinstance(e, sympy.MatMul) else [e]))
+    return e if number == 1 else matmul(number, *_of(e))
 
 
 @_subjects("relu_idempotent")
@@ -532,15 +582,20 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def instances(
-    expressions: Sequence[Any], proves: Proves, signs: SignsIn | None = None
+    expressions: Sequence[Any],
+    proves: Proves,
+    signs: SignsIn | None = None,
+    given: Sequence[Equation] = (),
 ) -> list[Instance]:
     """Return the instances of the axioms for the functions in expressions, with proved premises.
 
     `proves` decides whether an equation holds. It is called for subexpressions only, so the
-    recursion ends if it uses axioms itself. `signs` tells which arguments are positive.
+    recursion ends if it uses axioms itself. `signs` tells which arguments are positive. Functions
+    of an argument that is simpler by a hypothesis `given` are taken into account.
     """
     signs = signs or SignsIn(expressions)
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
+    nodes += [e for e in map(_without_number, nodes) if e is not None and e not in nodes]
     stated = set(nodes)
     quotients = any(_is(e, "reciprocal") for e in nodes)
     found = []
@@ -553,6 +608,8 @@ def instances(
             found.append(instance)
             if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in functions_in(instance.rhs) if f not in nodes]
+        if len(nodes) < MAX_FUNCTIONS:
+            nodes += [f for f in _with_simpler_arguments(node, given) if f not in nodes]
     roots = [e for e in nodes if isinstance(e, Activation) and e.name == RSQRT]
     divides = any(_is(e, "reciprocal") or _is(e, "log") for e in nodes)
     weights = [e for e in nodes if divides and isinstance(e, RowSoftmax)]
@@ -564,6 +621,36 @@ def instances(
         *_products_under_masks(expressions),
     ]
     return found + [instance for pair in pairs for instance in _said_of(pair, proves, signs)]
+
+
+def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
+    """Yield a function of X for one of exp(log(X)), and what hypotheses make of its arguments.
+
+    Whether these are equal is a premise of `function_congruence`.
+    """
+    if isinstance(e, CONSTANTS):
+        return
+    inner = [f for part in _matrices(e) for f in part.atoms(Activation)]
+    for f in inner:
+        if isinstance(f.argument, Activation) and (f.name, f.argument.name) in UNDONE:
+            yield e.xreplace({f: f.argument.argument})
+    for pair in given:
+        less, more = sorted(pair, key=lambda side: side.count(sympy.Basic))
+        if less.is_Matrix and more != less and any(part.has(more) for part in _matrices(e)):
+            yield rebuilt(e, [arg.xreplace({more: less}) for arg in e.args])
+
+
+UNDONE = (("exp", "log"), ("log", "exp"), ("reciprocal", "reciprocal"))
+
+
+def _without_number(e: Any) -> Any:
+    """Return relu(X) for relu(c X), as which it is read, and likewise other functions, or None."""
+    if not isinstance(e, Activation) or e.name not in DATA["degrees"]:
+        return None
+    argument = e.argument
+    if not isinstance(argument, sympy.MatMul) or argument.args[0].is_Matrix:
+        return None
+    return Activation(e.name, as_product([part for part in argument.args if part.is_Matrix]))
 
 
 def _weights_in_blocks(nodes: Sequence[Any]) -> Iterator[tuple[Any, Any]]:

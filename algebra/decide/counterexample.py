@@ -238,10 +238,15 @@ def draw_at(
 
 
 def with_positive_entries(assignment: Assignment, signature: Signature) -> Assignment:
-    """Return an assignment with absolute values, and 1 for 0, except in masks."""
+    """Return an assignment with absolute values, and 1/4 for 0, except in masks.
+
+    It has a rational root, and a negative logarithm.
+    """
     assignment = assignment.in_exact_arrays()
     arrays = {
-        name: array if name in signature.masks else array.map(lambda entry: abs(entry) or 1)
+        name: array
+        if name in signature.masks
+        else array.map(lambda entry: abs(entry) or Fraction(1, 4))
         for name, array in assignment.arrays.items()
     }
     return replace(assignment, arrays=arrays)

@@ -618,7 +618,7 @@ def _instances(claim: Claim) -> Axioms:
         known = [one for k, (x, y) in own for one in at_last(k, x, y, *claim.latest)]
         sides += [side for _, *pair in known for side in pair]
     signs = signs_in(claim)
-    return instances(sides, proves, signs), decisions
+    return instances(sides, proves, signs, claim.equations), decisions
 
 
 def _defined_inverses(claim: Claim, reading: Interpretation) -> list[tuple[Any, Any, Any]]:

@@ -387,6 +387,18 @@ def logs_and_powers(c: Claims) -> Pair:
             (H(P(e, -half), P(e, half)), ones(rows, cols)),
             (P(H(h, f("sigmoid", e)), half), H(P(h, half), P(f("sigmoid", e), half))),
             (matadd(P(f("sin", e), 2), P(f("cos", e), 2)), ones(rows, cols)),
+            (f("exp", matmul(2, e)), P(f("exp", e), 2)),
+            (f("sqrt", h), f("exp", matmul(half, g))),
+            (f("exp", matmul(half, f("log", e))), f("sqrt", e)),
+            (f("sqrt", P(e, 2)), matadd(f("relu", e), f("relu", neg(e)))),
+            (
+                H(f("tanh", e), matadd(f("exp", e), f("exp", neg(e)))),
+                minus(f("exp", e), f("exp", neg(e))),
+            ),
+            (
+                f("log", matadd(ones(rows, cols), f("exp", e))),
+                matadd(e, f("log", matadd(ones(rows, cols), f("exp", neg(e))))),
+            ),
             (f("silu", e), H(e, f("sigmoid", e))),
             (f("sigmoid", e), P(matadd(ones(rows, cols), f("exp", neg(e))), -1)),
             (minus(f("relu", e), f("relu", neg(e))), e),
@@ -455,7 +467,7 @@ def softmax_under_masks(c: Claims) -> Pair:
 @law
 def softmax_in_blocks(c: Claims) -> Pair:
     rows, cols = c.draw.choice([n, d]), c.draw.choice([n, d])
-    p, r = c.m(rows, cols), c.m(rows, 1)
+    p, r, w = c.m(rows, cols), c.m(rows, 1), c.m(rows, 1)
     s, o = c.m(1, cols), c.m(1, 1)
     right, left = BlockMatrix([[p, r]]), BlockMatrix([[r, p]])
     below = RowSoftmax(BlockMatrix([[s, o]]))
@@ -493,6 +505,14 @@ def softmax_in_blocks(c: Claims) -> Pair:
             (
                 matmul(RowSoftmax(right), BlockMatrix([[Identity(cols)], [ZeroMatrix(1, cols)]])),
                 matmul(DiagMatrix(scale), RowSoftmax(p)),
+            ),
+            (
+                matmul(RowSoftmax(right), BlockMatrix([[Transpose(s)], [o]])),
+                matmul(RowSoftmax(left), BlockMatrix([[o], [Transpose(s)]])),
+            ),
+            (
+                RowSoftmax(BlockMatrix([[r, w]])),
+                BlockMatrix([[f("sigmoid", minus(r, w)), f("sigmoid", minus(w, r))]]),
             ),
             (f("exp", left), BlockMatrix([[f("exp", r), f("exp", p)]])),
             (CausalMask(n + 1), BlockMatrix([[M, zero], [ones(1, n), ones(1, 1)]])),

@@ -37,14 +37,18 @@ def one_hot_rows(rows: int, cols: int, draw: random.Random) -> Any:
 
 
 def stated(axiom: Axiom) -> Instance:
-    """Return the example of an axiom, with squares for what must not be negative."""
+    """Return the example of an axiom, with squares for what must not be negative.
+
+    What must be positive is an exponential, or is drawn so where a function is defined there only.
+    """
     said = axiom.example
-    squares = {
-        name: sympy.HadamardPower(value, 2)
+    signed = {
+        name: Activation("exp", value) if sign == "positive" else sympy.HadamardPower(value, 2)
         for name, value in said.values.items()
-        if (value, "nonnegative") in said.signs
+        for signed, sign in said.signs
+        if signed == value and not (sign == "positive" and is_partial(said)) and sign != "nonzero"
     }
-    return instance(axiom.name, 0, said.values | squares)
+    return instance(axiom.name, 0, said.values | signed)
 
 
 def assignments(axiom: Axiom) -> list[Assignment]:
