@@ -22,7 +22,11 @@ STRONG = rf"(?:{SUBSCRIPTED}{MARK}?|[A-Za-z]{MARK}|[Δα-ω]{MARK}?)"
 RUN = rf"(?:[a-z](?=[Δα-ω])|[A-Z])*{STRONG}(?:{STRONG}|[A-Z])*"
 SUM = r"[Σ∏]_(?:[A-Za-z]+|\{[^{}\\$]*\})"
 POWER = rf"\d+{HIGH}"
-FORMULA_ATOM = rf"(?:√?{RUN}|{SUM}|{POWER}|Id|[A-Z])(?![\w\-])"
+# A small letter by itself. The article a, e.g. and i.e. are no formulas, and what stands in the
+# brackets of a call or of indices, as in Q(x + y) and W[h, l], stays as it is written there.
+INSIDE = r"(?<!\w\()(?<![\[‖])(?<!\[\w, )(?<!\w\(\w, )(?<!\w\(\w [+‖·−] )"
+SMALL = rf"√?{INSIDE}(?<![\w\-’'.])(?:[b-z]|a(?=, [b-z]\b))(?![\w\-’'(]|\.\w)"
+FORMULA_ATOM = rf"(?:(?:√?{RUN}|{SUM}|{POWER}|Id|[A-Z])(?![\w\-])|{SMALL})"
 AFTER_OPERATOR = rf"(?:{FORMULA_ATOM}|√?\d+(?:[.,]\d+)*(?![\w.]*\w)|√?[a-z](?!\w))"
 OPERATOR = r"\s[⊗∘×=+−/≤≥≠≈·]\s"
 

@@ -32,6 +32,8 @@ import words
         ("S^(k-1), W_in and x_i^0", r"$S^{k-1}$, $W_{\mathrm{in}}$ and $x_{i}^{0}$"),
         ("Σ over heads", "Σ over heads"),
         ("x_jᵀ / √d_head, so", r"$x_{j}^{\top} / \sqrt{d_{\mathrm{head}}}$, so"),
+        ("r rows, x + δ and δ M_r u", r"$r$ rows, $x + δ$ and $δ M_{r} u$"),
+        ("the weights t XᵀZ of a, b", r"the weights $t X^{\top}Z$ of $a$, $b$"),
     ],
 )
 def test_formulas_are_found(text, result):
@@ -47,6 +49,7 @@ def test_formulas_are_found(text, result):
         "I say so",
         "“A bare word”",
         "layer 1 wrote e.g. that",
+        "c(i, o), Q(x + y) and the head’s x-axis, i.e. t-SNE",
         "A",
     ],
 )
