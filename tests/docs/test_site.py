@@ -41,6 +41,7 @@ def site(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(evidence, "report", lambda: report(*NAMES))
         patch.setattr(judge_files, "write", lambda site: None)
+        patch.setattr(judge_files, "begin", lambda: None)
         patch.setattr(paper_derivations, "DERIVATIONS", {"lora": DERIVATIONS["lora"]})
         patch.setenv("NO_MKDOCS_2_WARNING", "1")
         config = load_config(str(ROOT / "mkdocs.yml"), site_dir=str(folder), strict=False)
