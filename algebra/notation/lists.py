@@ -66,6 +66,7 @@ class Lists(Stream, ABC):
             return Listing((), (), (opened.text, close), span=self.from_(start))
         parts, marks = self.parts()
         half_open = opened.text in "([" and self.is_at(")", "]")
+        half_open |= opened.text == r"\lfloor" and self.is_at(r"\rceil")  # rounded
         found = self.take().text if half_open else self.expect(close, opened).text
         plain = set(marks[1:]) <= {",", ";"} and found == close
         span = self.from_(start)
@@ -193,6 +194,9 @@ class Lists(Stream, ABC):
             )
         if name == "array" and self.is_at("{"):
             self.raw_group()
+        if name.endswith("*") and self.is_at("["):  # how its columns are aligned
+            while self.here is not None and self.take().text != "]":
+                pass
         rows: list[list[Node | None]] = [[]]
         filled = False
         while not self._ends(begun, name):

@@ -19,7 +19,7 @@ SPACING = words(
     \qedhere
     \textstyle \scriptstyle \limits \nolimits \nonumber \notag \relax \strut \allowbreak \nobreak
     \tiny \scriptsize \footnotesize \small \normalsize \large \Large \LARGE \huge \Huge
-    \displaylimits \mathstrut
+    \displaylimits \mathstrut \mathrel \mathbin \mathord \mathopen \mathclose \mathpunct \mathinner
     """
 ) | {"\\ "}
 # Commands whose braced argument says nothing either: space, names of equations, colours.
@@ -109,6 +109,7 @@ LABELS = words(
 MATRICES = words(
     """
     matrix pmatrix bmatrix Bmatrix vmatrix Vmatrix smallmatrix psmallmatrix bsmallmatrix array
+    matrix* pmatrix* bmatrix* Bmatrix* vmatrix* Vmatrix*
     """
 )
 CASES = words("cases dcases rcases cases*")

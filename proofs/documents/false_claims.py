@@ -26,6 +26,7 @@ from otimes.algebra.notation.tree import (
     Node,
     Power,
     Product,
+    Sum,
     bare,
     latex,
     walk,
@@ -114,6 +115,9 @@ class FalseClaim:
         assumption = assumed(lhs, rhs)
         if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
             assumption = "it says that two symbols stand for the same"
+        if assumption and _multiplies_out(lhs, rhs):
+            edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+            assumption = "" if edit else assumption  # `(I - P)^2 = I - P` has no such edit
         known = self._of_defined() if assumption else None
         if known is not None or (assumption and not (is_constant(lhs) or is_constant(rhs))):
             return known or Found("needs-hypothesis", assumption)
@@ -295,6 +299,17 @@ def assumed(lhs: Node, rhs: Node) -> str:
     if len(left) == 2 and left == right[::-1] and left != right:
         return f"it says that {left[0]} and {left[1]} commute, which is an assumption"
     return ""
+
+
+def _multiplies_out(lhs: Node, rhs: Node) -> bool:
+    """Return whether one side is a sum, and the other a product or a power of sums."""
+    for one, other in ((bare(lhs), bare(rhs)), (bare(rhs), bare(lhs))):
+        factors = other.factors if isinstance(other, Product) else (other,)
+        bases = [bare(e.base) if isinstance(e, Power) else bare(e) for e in map(bare, factors)]
+        several = isinstance(one, Sum) and len(one.terms) > 1
+        if several and isinstance(other, Product | Power) and isinstance(bases[0], Sum):
+            return True
+    return False
 
 
 def _factors(node: Node) -> list[str]:

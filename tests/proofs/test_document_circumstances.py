@@ -21,6 +21,7 @@ RIGHT = [
         "Let $q, k \\in \\mathbb{R}^d$. The scores are $e = q^\\top k$.\n\nWe rescale them:\n\n"
         "$$e = q^\\top k / \\sqrt{d}.$$"
     ),
+    r"Let $P \in \mathbb{R}^{n \times n}$. $(I - P)(I - P) = I - P$",
     "| operation | gradient |\n|---|---|\n| $Z = X Y$ | a |\n| $Z = X + Y$ | b |\n",
     (
         "Let $X \\in \\mathbb{R}^{n \\times m}$.\n\n"
@@ -54,6 +55,7 @@ WRONG = [
     r"Let $A, B \in \mathbb{R}^{n \times n}$. $(A B)^\top = A^\top B^\top$ for all matrices.",
     r"Let $J = \begin{bmatrix} 0 & -1 \\ 1 & 0 \end{bmatrix}$. We get $J J = I$.",
     r"Let $X \in \mathbb{R}^{n \times m}$. Thus $X = X^\top$.",
+    r"Let $P \in \mathbb{R}^{n \times n}$. $(I - P)(I - P) = I + 2 P + P^2$",
     r"Let $A \in \mathbb{R}^{m \times n}$ and $v \in \mathbb{R}^m$. $v^\top A v = 1$",
 ]
 
@@ -117,3 +119,14 @@ def test_long_documents_are_bounded_and_say_so(monkeypatch: pytest.MonkeyPatch) 
     found = check_text(text).equations
     assert [each.verdict for each in found] == ["proved", "undecided", "undecided", "undecided"]
     assert "used up" in found[-1].why
+
+
+def test_a_stray_sign_of_a_display_does_not_turn_the_text_after_it_into_formulas() -> None:
+    text = "$$\nx = y\n$$\n\\begin{stray}\n$$\n\nWords, and then:\n\n$$\nA = A\n$$\n"
+    assert [f.tex.strip() for f in read_markdown("", text).formulas] == ["x = y", "A = A"]
+
+
+def test_starred_matrices_and_rounding_are_read() -> None:
+    text = r"$\begin{pmatrix*}[r] 1 & -2 \end{pmatrix*} = \begin{pmatrix} 1 & -2 \end{pmatrix}$"
+    assert check_text(text).equations[0].verdict == "proved"
+    assert check_text(r"$q = \left\lfloor x / s \right\rceil$").equations[0].verdict != "unread"
