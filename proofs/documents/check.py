@@ -2,7 +2,7 @@ r"""Check the mathematics of a document: every equation, and every link of a cha
 
 >>> report = check_text(r"Let $A, B \in \mathbb{R}^{n \times n}$. Then $(AB)^T = A^T B^T$.")
 >>> [(each.verdict, each.suggestion) for each in report.equations]
-[('definition', ''), ('refuted', '(A B)^{T} = B^{T} A^{T}')]
+[('definition', ''), ('refuted', '(A B)^T = B^T A^T')]
 """
 
 from __future__ import annotations

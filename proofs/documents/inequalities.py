@@ -117,6 +117,10 @@ def _with_definitions(
     return left, right
 
 
+def _plainly(size: object) -> str:
+    return str(size).replace("Min(", "min(")
+
+
 def _by_facts(facts: Facts, used: dict[str, Definition]) -> Found:
     """Return the verdict on an inequality that facts prove; there is no certificate."""
     names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
@@ -156,7 +160,9 @@ def _bounded(
     names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
     sizes = known.free_symbols | bound.free_symbols
     if Numbers(sizes).never_exceeds(known, bound):
-        return _by_facts(frozenset((f"the rank is at most {known}, by its factors",)), used)
+        return _by_facts(
+            frozenset((f"the rank is at most {_plainly(known)}, by its factors",)), used
+        )
     if read.undeclared or not _is_free(node, symbols) or _is_bound(node, context, line):
         return None
     return _exceeded(known, bound, names)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.parser import printed_back
+from otimes.algebra.notation.parser import parse_formula, printed_back
 from otimes.algebra.notation.symbols import (
     Declared,
     size_of,
@@ -55,6 +55,9 @@ from otimes.proofs.documents.rotations import rotated_wrongly
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
+TRANSPOSED = re.compile(
+    r"\^(?:\{\s*(?:\\top|T|\\intercal)\s*\}|\\top\b|\\intercal\b|T(?![A-Za-z]))|ᵀ"
+)
 TOLD = 25  # formulas after which progress is told
 MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
@@ -145,6 +148,8 @@ class LinkChecker(Definitions):
         start = min(statement.span[0], start) if k == 0 else start
         tex = item.formula.tex[(statement.span[0] if k == 0 else left.span[0]) : right.span[1]]
         line, column = self.document.position(item.formula.offset(start))
+        if found.suggestion:
+            found = replace(found, suggestion=self._as_written(item, statement, found.suggestion))
         for key in found.blamed:
             self.blamed.setdefault(key, []).append(f"{_short(tex)} on line {line}")
         return self._made(item, line, column, tex, found, (start, right.span[1]))
@@ -174,6 +179,28 @@ class LinkChecker(Definitions):
             span=(item.formula.offset(start), self._end(item, max(end - 1, start))),
             facts=tuple(sorted(found.facts)),
         )
+
+    def _as_written(self, item: Item, statement: Statement, tex: str) -> str:
+        """Return LaTeX with the symbols of a formula as they are written in the document."""
+        written: dict[str, str] = {}
+        for e in walk(statement):
+            begin, end = e.span
+            if isinstance(e, Name) and 0 <= begin < end:
+                own = self.document.text[item.formula.offset(begin) : self._end(item, end - 1)]
+                written.setdefault(latex(e), own)
+        names = sorted(written, key=len, reverse=True)
+        pattern = "|".join(map(re.escape, names))
+        found = re.sub(pattern, lambda m: written[m[0]], tex) if names else tex
+        turned = TRANSPOSED.search(item.formula.tex)
+        if turned is not None:
+            found = re.sub(r"\^\{T\}(?=([A-Za-z])?)", lambda m: turned[0] + " " * bool(m[1]), found)
+        try:
+            same = parse_formula(found, self.context.base.functions) == parse_formula(
+                tex, self.context.base.functions
+            )
+        except NotationError:  # a macro of the document
+            same = "\\" in found
+        return found if same else tex
 
     def _end(self, item: Item, last: int) -> int:
         """Return where in the document a formula's character ends, or the macro it comes from."""
@@ -249,7 +276,7 @@ class LinkChecker(Definitions):
         else:
             found = different(self.judge, left, right, item.line, source)
         words = plain_words(self.document.sentence_before(item.formula))
-        doubted = is_denied(words) or CONDITIONAL.search(words)
+        doubted = is_denied(words) or is_conditional(words)
         if found is not None and found.verdict == "refuted" and doubted:
             return replace(found, verdict="undecided")
         return found
@@ -300,7 +327,7 @@ class LinkChecker(Definitions):
             return found
         put = self.context.unfolded(left, {}, None, others)
         words = plain_words(self.document.sentence_before(item.formula))
-        if keys_in(put) != keys_in(right) or is_denied(words) or CONDITIONAL.search(words):
+        if keys_in(put) != keys_in(right) or is_denied(words) or is_conditional(words):
             return None
         found = self.judge.claim(Group(put), right, item.line, "")
         if found.verdict != "refuted":
@@ -330,7 +357,7 @@ class LinkChecker(Definitions):
         if _are_shapes(left) and _are_shapes(right):
             return Found("definition", "it relates shapes")
         if (order := self._of_order(item, left, right)) is not None:
-            doubted = order.verdict == "refuted" and (is_denied(words) or CONDITIONAL.search(words))
+            doubted = order.verdict == "refuted" and (is_denied(words) or is_conditional(words))
             return replace(order, verdict="undecided") if doubted else order
         if k == 0 and isinstance(bare(left), Name) and _is_value(right):
             self._note_matrix(bare(left), right, item)
@@ -391,7 +418,7 @@ class LinkChecker(Definitions):
         if accused and says_what_a_word_means(words, left, right):
             return Found("definition", "it says what a word means")
         conditional = conditional or has_condition_after(self.document, item.formula)
-        if found.verdict == "refuted" and (conditional or CONDITIONAL.search(words)):
+        if found.verdict == "refuted" and (conditional or is_conditional(words)):
             return replace(found, verdict="undecided", why="it is false without the condition")
         if found.verdict == "refuted" and is_denied(words):
             return replace(
@@ -447,6 +474,16 @@ def _is_range(node: Node) -> bool:
 def _short(tex: str) -> str:
     text = " ".join(tex.split())
     return text if len(text) <= 50 else text[:49] + "…"
+
+
+def is_conditional(words: str) -> bool:
+    """Return whether the words before an equation are a condition under which it holds.
+
+    >>> is_conditional("If A is symmetric: "), is_conditional("Scores stay when weights change: ")
+    (True, False)
+    """
+    begins = CONDITIONAL.match(words.lstrip())
+    return bool(begins or CONDITIONAL.search(re.split(r"[:;]", words)[-1]))
 
 
 def is_denied(words: str) -> bool:

@@ -144,7 +144,7 @@ class ShapeConflicts:
                 found, verdict="needs-hypothesis", why=f"true in code, where {broadcast}"
             )
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
-        said = f" (shapes from line {', '.join(map(str, lines))})" if lines else ""
+        said = f" (shapes from {', '.join(f'line {at}' for at in lines)})" if lines else ""
         return replace(found, why=f"{error}{said}")
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:

@@ -6,9 +6,12 @@ still found where nothing of the kind stands beside it.
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
-from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.check import check_document, check_text
 from otimes.proofs.documents.markdown import read_markdown
 
 ACCUSING = {"refuted", "shape"}
@@ -130,3 +133,24 @@ def test_starred_matrices_and_rounding_are_read() -> None:
     text = r"$\begin{pmatrix*}[r] 1 & -2 \end{pmatrix*} = \begin{pmatrix} 1 & -2 \end{pmatrix}$"
     assert check_text(text).equations[0].verdict == "proved"
     assert check_text(r"$q = \left\lfloor x / s \right\rceil$").equations[0].verdict != "unread"
+
+
+def test_an_edit_is_proposed_in_the_spelling_of_the_author(tmp_path: Path) -> None:
+    text = (
+        r"\newcommand{\OV}{W_{OV}} Let $A, X, \OV, B \in \mathbb{R}^{n \times n}$. "
+        r"$(\OV^1 B)^\top = {\OV^1}^\top B^\top$"
+    )
+    (tmp_path / "a.tex").write_text(text)
+    found = check_document(tmp_path / "a.tex").equations[-1]
+    assert (found.verdict, found.suggestion) == (
+        "refuted",
+        r"(\OV^1 B)^\top = B^\top {\OV^1}^\top",
+    )
+
+
+def test_places_in_other_cells_are_named_in_full(tmp_path: Path) -> None:
+    cells = [r"$A \in \mathbb{R}^{m \times n}$", r"$B \in \mathbb{R}^{m \times n}$", "$A B$"]
+    content = {"cells": [{"cell_type": "markdown", "source": each} for each in cells]}
+    (tmp_path / "a.ipynb").write_text(json.dumps(content))
+    found = check_document(tmp_path / "a.ipynb").equations[-1]
+    assert found.why.endswith("(shapes from line 1 of cell 1, line 1 of cell 2)")

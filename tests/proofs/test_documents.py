@@ -49,7 +49,7 @@ $$
 def test_a_refuted_equation_has_its_counterexample_and_the_smallest_edit() -> None:
     found = last(f"{SHAPES} So $(W_O W_V)^T = W_O^T W_V^T$.")
     assert found.verdict == "shape"
-    assert found.suggestion == "(W_{O} W_{V})^{T} = W_{V}^{T} W_{O}^{T}"
+    assert found.suggestion == "(W_O W_V)^T = W_V^T W_O^T"
     found = last(f"{SHAPES} So $(A A^T A)^T = A A^T A$.")
     assert found.verdict == "refuted"
     assert found.counterexample is not None
