@@ -38,12 +38,12 @@ class Link:
     @property
     def status(self) -> str:
         """The status of the verdict, or "invalid"."""
-        return self.verdict.status if self.verdict else "invalid"
+        return self.verdict.status if self.verdict is not None else "invalid"
 
     @property
     def reason(self) -> str:
         """Why, in one sentence."""
-        return self.verdict.reason if self.verdict else self.error
+        return self.verdict.reason if self.verdict is not None else self.error
 
     @property
     def found(self) -> str:
@@ -65,6 +65,10 @@ class Chain(tuple[Link, ...]):
     def passed(self) -> bool:
         """Whether every link is proved."""
         return all(link.status == "proved" for link in self)
+
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert check_chain(…)` fails where a link does."""
+        return self.passed
 
     @property
     def first_failure(self) -> int | None:

@@ -25,7 +25,7 @@ from otimes.algebra.decide.display import counterexample_html, counterexample_la
 from otimes.algebra.decide.entailment import Use
 from otimes.algebra.decide.nonnegative import under_nonnegative
 from otimes.algebra.decide.trials import may_be_undefined, note_on_models
-from otimes.algebra.errors import LanguageError, Refuted, ShapeError, Undecided
+from otimes.algebra.errors import LanguageError, OtimesError, Refuted, ShapeError, Undecided
 from otimes.algebra.explain.derivation import Derivation
 from otimes.algebra.explain.instances import with_instances
 from otimes.algebra.explain.search import explain
@@ -49,6 +49,7 @@ class Verdict:
     a chain of named rules from one side to the other, None where none was found, and `.certificate`
     is what `proofs/replay.py` checks, as data for JSON. `.strategy` names
     the way in which it was found, one of `decide.STRATEGIES`; `.work` is how many steps it took.
+    A verdict has no truth value: `assert decide(lhs, rhs)` raises OtimesError.
     """
 
     def __init__(self, decision: Decision, places: Sequence[int] | None = None) -> None:
@@ -185,6 +186,13 @@ class Verdict:
         if self._proof is None or self._claim is None:
             return None
         return certificate_of(self._claim, self._proof)
+
+    def __bool__(self) -> bool:
+        """Raise OtimesError: there are three outcomes, of which none is a truth value."""
+        raise OtimesError(
+            f"this verdict is {self.status!r}: a verdict has no truth value. Compare its status, "
+            "as in decide(lhs, rhs).status == 'proved', or call prove, which raises otherwise"
+        )
 
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"

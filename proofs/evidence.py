@@ -221,6 +221,10 @@ class Report:
         held = all(d.passed for d in self.definitions)
         return bool(self.theorems) and held and all(t.passed for t in self.theorems)
 
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert verify(…)` fails where a theorem does."""
+        return self.passed
+
     @property
     def from_cache(self) -> int:
         """How many of the reports an earlier command made."""

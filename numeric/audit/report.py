@@ -39,6 +39,10 @@ class Report:
         """Whether there are no findings."""
         return not self.findings
 
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert audit(…)` fails where the audit does."""
+        return self.passed
+
     @property
     def first_failure(self) -> Finding | None:
         """The first finding in the order of the pass."""

@@ -97,6 +97,10 @@ class DocumentReport:
         """Whether no equation is refuted or has shapes that do not conform."""
         return not any(equation.is_wrong for equation in self.equations)
 
+    def __bool__(self) -> bool:
+        """Return `passed`, so that `assert check_document(…)` fails where an equation does."""
+        return self.passed
+
     def counts(self) -> dict[str, int]:
         """Return how many equations have each verdict."""
         found = Counter(equation.verdict for equation in self.equations)
