@@ -19,7 +19,10 @@ from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, stored_as
 
 SAYS = "matrix products cast to {dtype} what they read, as under autocast"
 
-PRODUCTS = ("q", "k", "v", "scores", "z", "head_out", "attn_out", "mlp_pre", "mlp_out", "logits")
+PRODUCTS = (
+    *("q", "k", "v", "scores", "z", "head_out", "attn_out"),
+    *("router", "mlp_pre", "mlp_out", "logits"),
+)
 """The hook points that a matrix product computes."""
 
 
@@ -29,7 +32,10 @@ def autocast(dtype: str) -> tuple[Mistake, ...]:
     A bias is cast where it is part of the product, and not where it is added to the result.
     """
     says = SAYS.format(dtype=dtype)
-    return tuple(Mistake(says, _acts(dtype, cast)) for cast in (("W_", "b_"), ("W_",)))
+    coarse = UNIT_ROUNDOFF[dtype]  # by which estimates perturb what is stored in half precision
+    return tuple(
+        Mistake(says, _acts(dtype, cast), coarse=coarse) for cast in (("W_", "b_"), ("W_",))
+    )
 
 
 def _acts(dtype: str, prefixes: tuple[str, ...]) -> Mapping[str, Act]:

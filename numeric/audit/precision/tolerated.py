@@ -29,7 +29,7 @@ def tolerated_steps(compared: Comparison, place: str) -> str:
     for step in every:
         if compared.ratio(place, (step,)) <= 1:
             return step.says
-    coarse = [step for step in every if step.coarse]
+    coarse = [step for step in every if step.coarse == SINGLE]
     if len(coarse) > 1 and compared.ratio(place, coarse) <= 1:
         which = "softmax, routers" if compared.model.config.n_experts else "softmax"
         return f"norms, {which} or rotary angles are computed in float32"

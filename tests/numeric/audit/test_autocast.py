@@ -14,8 +14,8 @@ from tests.numeric.audit.foreign import Foreign
 TOKENS = np.random.default_rng(0).integers(0, 29, (1, 14))
 
 
-def under_autocast(model: Any, *has: str) -> Any:
-    foreign = Foreign(model, torch.float32, has)
+def under_autocast(model: Any, *has: str, hide: tuple[str, ...] = ()) -> Any:
+    foreign = Foreign(model, torch.float32, has, hide=hide)
 
     def run(tokens: Any) -> Any:
         with torch.autocast("cpu", torch.bfloat16):
@@ -30,6 +30,19 @@ def test_the_casts_of_autocast_are_not_accused(kind: str) -> None:
     report = audit_call(under_autocast(model), TOKENS, model)
     assert report.passed, str(report)
     assert "as under autocast" in str(report)
+
+
+HIDDEN = ("q", "k", "v", "scores", "pattern", "mlp_pre", "mlp_post")
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_casts_of_steps_that_are_not_recorded_are_not_accused(kind: str) -> None:
+    """The threshold of z and of what the MLP writes is measured, over steps in bfloat16."""
+    model = random_model(KINDS[kind], seed=3)
+    report = audit_call(under_autocast(model, hide=HIDDEN), TOKENS, model)
+    assert report.passed, str(report)
+    wrong = audit_call(under_autocast(model, "no_mask", hide=HIDDEN), TOKENS, model)
+    assert wrong.first_failure.place == "z.0"
 
 
 @pytest.mark.parametrize(
