@@ -28,6 +28,10 @@ MEANT = {
 """Names of attributes in PyTorch, Hugging Face and TransformerLens, and what is meant here."""
 
 
+SHOWN = 6
+"""The number of activations that are printed."""
+
+
 def no_attribute(name: str) -> AttributeError:
     """Return the error for an attribute that a model does not have.
 
@@ -45,7 +49,17 @@ class NoActivation(OtimesError, KeyError):
 
 
 class Activations(dict[str, np.ndarray]):
-    """The activations of a forward pass, by name of the hook point."""
+    """The activations of a forward pass, by name of the hook point.
+
+    >>> Activations({"embed": np.ones((4, 8)), "logits": np.ones((4, 50))})
+    <2 activations: embed float64[4, 8], logits float64[4, 50]>
+    """
+
+    def __repr__(self) -> str:
+        shown = [f"{name} {each.dtype}{list(each.shape)}" for name, each in self.items()]
+        middle = [] if len(shown) <= SHOWN else ["…"]
+        kept = shown[: SHOWN - 1] + middle + shown[-1:] if middle else shown
+        return f"<{len(self)} activations: {', '.join(kept)}>"
 
     def __missing__(self, name: Any) -> np.ndarray:
         """Raise NoActivation, which says what was recorded."""

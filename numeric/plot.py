@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.attribution.direct import DirectLogits
 from otimes.numeric.circuits.result import Named, visible
 
 if TYPE_CHECKING:
@@ -38,16 +39,20 @@ UNITS = {
 """The units of quantities, by a word in their kind; the others have none."""
 
 
-def plot(result: Named) -> "Figure":
+def plot(result: Named | DirectLogits) -> "Figure":
     """Return a figure of a result: a scatter plot of eigenvalues, a bar chart, or heat maps.
+
+    Direct logit attribution is plotted by component, with the heads of each layer.
 
     Raises: OtimesError if matplotlib is missing, or for more than 36 panels.
     """
     figure_of = _figure_class()
+    if isinstance(result, DirectLogits):
+        result = result.by_component(heads=True)
     if not isinstance(result, Named):
         raise OtimesError(
-            f"cannot plot {type(result).__name__}: plot takes the named arrays that functions of"
-            " otimes.numeric.circuits and otimes.numeric.attribution return"
+            f"cannot plot {type(result).__name__}: plot takes tables of scores, such as those of"
+            " head_behaviour, logit_lens and integrated_gradients"
         )
     if not result.values.size:
         raise OtimesError(f"there is nothing to plot, the array is empty: {result!r}")

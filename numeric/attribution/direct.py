@@ -21,7 +21,7 @@ Workings of Transformer-based Language Models”, §3.2.1.
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -42,6 +42,9 @@ from otimes.numeric.output_norms import (
 )
 from otimes.numeric.prompt import Prompt, read_prompt
 from otimes.numeric.rounding import UNIT_ROUNDOFF, gamma, worst_ratio
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 def direct_logit_attribution(
@@ -242,6 +245,10 @@ class DirectLogits:
 
     def _repr_html_(self) -> str:
         return self.by_component()._repr_html_()
+
+    def to_pandas(self) -> "DataFrame":
+        """Return `by_component(heads=True)` as a pandas DataFrame, a row for each component."""
+        return self.by_component(heads=True).to_pandas()
 
     def _inputs(self) -> Iterator[tuple[str, np.ndarray]]:
         yield "embed", self._dot(self._embed)

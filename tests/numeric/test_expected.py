@@ -35,6 +35,7 @@ def test_models_are_copied_and_pickled() -> None:
 
 def test_an_activation_by_a_wrong_name() -> None:
     recorded = MODEL.forward([1, 2, 3])
+    assert "…, logits float64[3, 64]>" in repr(recorded)
     with pytest.raises(ot.OtimesError, match=r"'pattern.9' is recorded: there are pattern.0, patt"):
         recorded["pattern.9"]
     with pytest.raises(KeyError, match="with the number of a layer, as in pattern.0"):
@@ -48,6 +49,14 @@ def test_a_batch_of_one_is_a_prompt() -> None:
     assert np.array_equal(one.by_order(-1, 5), alone.by_order(-1, 5))
     with pytest.raises(ot.ShapeError, match="a batch of 2 was given"):
         ot.paths(MODEL, [[1, 2, 3], [4, 5, 6]])
+
+
+def test_direct_attribution_is_plotted_by_component() -> None:
+    direct = ot.direct_logit_attribution(MODEL, [1, 2, 3])
+    labels = [tick.get_text() for tick in ot.plot(direct).axes[0].get_yticklabels()]
+    assert labels == list(direct.by_component(heads=True).labels["component"])
+    with pytest.raises(ot.OtimesError, match="cannot plot Paths: plot takes tables of scores"):
+        ot.plot(ot.paths(MODEL, [1, 2, 3]))  # type: ignore[arg-type]  # as one may guess
 
 
 def test_writers_and_readers_are_named() -> None:

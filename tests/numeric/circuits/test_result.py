@@ -195,7 +195,7 @@ class TestPictures:
         with pytest.raises(OtimesError, match="nothing to plot"):
             plot(many.at(head=0).__class__("none", np.ones((0, 2)), ("a", "b")))
         with pytest.raises(
-            OtimesError, match="cannot plot ndarray: plot takes the named arrays that functions of"
+            OtimesError, match="cannot plot ndarray: plot takes tables of scores, such as those of"
         ):
             plot(np.ones(3))  # type: ignore[arg-type]
 
