@@ -26,8 +26,9 @@ class ExpertNames:
 
     `routers` are the possible names of the router, `experts` those of one expert's gate, up and
     output, each with {} for its number. `whole` holds all experts in one array for gate and up and
-    one for outputs; with `interleaved` (gpt-oss) the columns of gate and up alternate, and weights
-    act on the right. `count`, `width` and `shared_width` are settings.
+    one for outputs, which a checkpoint may have as the two `stored`; with `interleaved` (gpt-oss)
+    the columns of gate and up alternate, and weights act on the right. `count`, `width` and
+    `shared_width` are settings.
     """
 
     routers: tuple[str, ...] = ("mlp.gate",)
@@ -39,6 +40,7 @@ class ExpertNames:
         },
     )
     whole: str = "mlp.experts"
+    stored: tuple[str, str] | None = None
     interleaved: bool = False
     shared: str = ""
     shared_gate: str = ""
@@ -147,17 +149,25 @@ class _Layer:
         ]
         return (known or self.names.routers)[0]
 
+    @property
+    def _whole(self) -> tuple[str, str]:
+        """The names of the arrays of all experts: gate and up, and outputs."""
+        usual = (f"{self.names.whole}.gate_up_proj", f"{self.names.whole}.down_proj")
+        stored = self.names.stored
+        return stored if stored and self.block + stored[0] in self.tensors else usual
+
     def _of_experts(self, part: str) -> np.ndarray:
         """Return gate, up or output of the neurons of each expert [expert, neuron, d_model]."""
-        c, whole = self.config, f"{self.names.whole}.{'down' if part == 'out' else 'gate_up'}_proj"
+        c, (both, out) = self.config, self._whole
+        whole = out if part == "out" else both
         count, width, d = c.n_experts, self.width, c.d_model
         if self.block + whole not in self.tensors:
             return np.stack([self._one(part, expert) for expert in range(count)])
         if self.names.interleaved:
             if part == "out":
                 return self._get(whole, (count, width, d))
-            both = self._get(whole, (count, d, 2 * width))
-            return both[:, :, _START[part] :: 2].swapaxes(1, 2)
+            gate_up = self._get(whole, (count, d, 2 * width))
+            return gate_up[:, :, _START[part] :: 2].swapaxes(1, 2)
         if part == "out":
             return self._get(whole, (count, d, width)).swapaxes(1, 2)
         first = _START[part] * width

@@ -194,6 +194,7 @@ OLMOE = ExpertNames(width="intermediate_size")
 GRANITE = ExpertNames(
     routers=("block_sparse_moe.router", "block_sparse_moe.router.layer"),
     whole="block_sparse_moe.experts",
+    stored=("block_sparse_moe.input_linear.weight", "block_sparse_moe.output_linear.weight"),
     count="num_local_experts",
     width="intermediate_size",
 )

@@ -142,6 +142,9 @@ def test_a_checkpoint_is_read_as_the_module(tmp_path) -> None:
     for name in (
         "gemma 3",
         "deepseek 3",
+        "glm 4.5",
+        "granite, experts",
+        "minimax m2",
         "mixtral",
         "qwen 2, experts",
         "gpt-oss",
