@@ -32,6 +32,7 @@ from otimes.numeric.importers.huggingface_settings import (
     WITHOUT_EFFECT,
     WITHOUT_EFFECT_IF,
 )
+from otimes.numeric.importers.other_kinds import why_not
 from otimes.numeric.importers.rotary import rotary
 from otimes.numeric.model import Model, checked_model
 from otimes.numeric.tensors import Tensor, tensor_of
@@ -42,6 +43,8 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
 
     Raises: OtimesError naming every unsupported setting.
     """
+    if why_not(kind):
+        raise OtimesError(f"{name} is of the kind {kind!r}, {why_not(kind)}")
     if kind not in KINDS:
         raise OtimesError(
             f"{name} is of the kind {kind!r}; there are importers for {listed(KINDS)}"

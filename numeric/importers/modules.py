@@ -17,6 +17,7 @@ from typing import Any
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.importers import huggingface, torch_layers, transformer_lens
 from otimes.numeric.importers.arrays import array_of
+from otimes.numeric.importers.other_kinds import why_not
 from otimes.numeric.importers.unwrap import unwrapped
 from otimes.numeric.model import Model
 
@@ -100,6 +101,9 @@ def of_module(source: Any) -> Model:
     if kind is not None:
         return of_hugging_face(source, kind)
     check_reference(source)
+    kind = getattr(getattr(source, "config", None), "model_type", None)
+    if isinstance(kind, str) and why_not(kind):
+        raise OtimesError(f"{type(source).__name__} is of the kind {kind!r}, {why_not(kind)}")
     raise OtimesError(
         f"there is no importer for {type(source).__name__} of {type(source).__module__}: "
         "load it as a mapping of the canonical names to its tensors, with config=; docs/models.md "

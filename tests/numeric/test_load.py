@@ -319,8 +319,19 @@ def test_an_index_without_its_map(tmp_path: Path) -> None:
             r"W_E has shape \(3,\), but must have the 2 axes d_vocab and d_model",
         ),
         (TENSORS, None, "the weights lack W_E.*for the names of Hugging Face, the content of"),
-        (TENSORS, {**GPT2, "model_type": "mamba"}, "is of the kind 'mamba'; there are importers"),
+        (
+            TENSORS,
+            {**GPT2, "model_type": "imagined"},
+            "is of the kind 'imagined'; there are importers",
+        ),
         (object(), None, "there is no importer for object of builtins"),
+        (
+            {"w": np.eye(2)},
+            {"model_type": "bert"},
+            "of the kind 'bert', an encoder, whose positions see all others: `encode` is",
+        ),
+        ({"w": np.eye(2)}, {"model_type": "t5"}, "an encoder and a decoder that reads it"),
+        ({"w": np.eye(2)}, {"model_type": "mamba2"}, "layers that carry a state from token"),
     ],
 )
 def test_what_cannot_be_loaded_is_said_in_a_sentence(source: Any, config: Any, says: Any) -> None:

@@ -135,9 +135,9 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(call, says: str) -> Non
         ("llama", {"final_logit_softcapping": 30.0}, "final_logit_softcapping=30.0"),
         ("llama", {"embedding_multiplier": 12.0}, "embedding_multiplier=12.0"),
         (
-            "mamba",
+            "imagined",
             {},
-            "of the kind 'mamba'; there are importers for gpt2, gpt_neox, .*llama, mistral",
+            "of the kind 'imagined'; there are importers for gpt2, gpt_neox, .*llama, mistral",
         ),
     ],
 )

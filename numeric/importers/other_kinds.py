@@ -1,0 +1,40 @@
+"""Why a known kind of model has no importer, and what can be done with it instead."""
+
+ENCODERS = (
+    *("albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie"),
+    *("modernbert", "mpnet", "roberta", "vit", "xlm-roberta"),
+)
+ENCODER_DECODERS = (
+    *("bart", "longt5", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "t5gemma", "umt5"),
+    *("whisper",),
+)
+RECURRENT = (
+    *("bamba", "falcon_h1", "falcon_mamba", "granitemoehybrid", "jamba", "kimi_linear", "lfm2"),
+    *("lfm2_moe", "mamba", "mamba2", "minimax", "nemotron_h", "olmo_hybrid", "qwen3_5"),
+    *("qwen3_5_moe", "qwen3_next", "recurrent_gemma", "rwkv", "xlstm", "zamba", "zamba2"),
+)
+
+_ENCODE = "`encode` is the pass without a mask (docs/models.md has the mapping of BERT's weights)"
+_WHY = {
+    **dict.fromkeys(ENCODERS, f"an encoder, whose positions see all others: {_ENCODE}"),
+    **dict.fromkeys(
+        ENCODER_DECODERS,
+        f"an encoder and a decoder that reads it, and the reference reads one text only: {_ENCODE},"
+        " and `relative_bias` is T5's bias of distances",
+    ),
+    **dict.fromkeys(
+        RECURRENT,
+        "made of layers that carry a state from token to token, and the reference has attention"
+        " only: `lstm` is its recurrent layer, and the attention layers can be loaded as a mapping"
+        " of arrays",
+    ),
+}
+
+
+def why_not(kind: str) -> str:
+    """Return why a kind is not imported and what to do, or "" for an unknown one.
+
+    >>> why_not("bert")[:39]
+    'an encoder, whose positions see all oth'
+    """
+    return _WHY.get(kind, "")
