@@ -340,8 +340,8 @@ class LinkChecker(Definitions):
         loose = keys_in(left) ^ keys_in(right)
         for known in (each for every in self.context.definitions.values() for each in every):
             by = keys_in(known.rhs)
-            if loose & keys_in(known.lhs) and (mine & by or not by):
-                loose -= keys_in(known.lhs)
+            if mine & keys_in(known.lhs) and (mine & by or not by):
+                loose -= keys_in(known.lhs) | by
         return loose
 
     def _has_values(self, left: Node, right: Node, why: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.notation.elaborate import check_shapes
-from otimes.algebra.notation.symbols import Symbols, full_key
+from otimes.algebra.notation.symbols import Declared, Symbols, full_key
 from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.attempts import is_proved
@@ -223,7 +223,9 @@ class ShapeConflicts:
                 continue
             if not self._has_own_size(key):
                 continue
+            kind = self.context.symbols_at(line).known[key].kind
             symbols = self.context.symbols_at(line, [(key, at)])
+            symbols.known.setdefault(key, Declared(kind))  # of any shape, and no number
             try:
                 found = self.claim(terms[0], terms[1], symbols, line, source)
             except FormulaShapeError:
