@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError
+from otimes.numeric.audit.capture.before_cast import before_the_cast
 from otimes.numeric.audit.capture.collect import Capture, coarsest, collect, token_rows
 from otimes.numeric.audit.capture.more_prompts import captured_on_more, too_few
 from otimes.numeric.audit.capture.nonfinite import nonfinite_findings
 from otimes.numeric.audit.diagnose import diagnose, judged
 from otimes.numeric.audit.findings import Finding
 from otimes.numeric.audit.judge import comparison_of, held, judge
-from otimes.numeric.audit.precision.mixed_precision import before_the_cast
 from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config, listed

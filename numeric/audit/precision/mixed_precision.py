@@ -7,36 +7,15 @@ numbers exactly, and rounding them would have shown, it was computed from these 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
-from otimes.numeric.audit.capture.collect import Capture
 from otimes.numeric.audit.reference.comparison import Comparison
-from otimes.numeric.model import Model
 from otimes.numeric.rounding.linear import Near
-from otimes.numeric.rounding.precision import UNIT_ROUNDOFF, stored_as
 
 HALF = ("float16", "bfloat16")
 TELLS = 4
 """The factor by which rounding must widen the tolerance of the next activation to be noticed."""
-
-
-def before_the_cast(capture: Capture, model: Model) -> Capture:
-    """Return the capture of one activation in the half precision that it was computed in.
-
-    Code in half precision often casts its logits to float32 at the end. It did so if they are all
-    numbers of a type in half precision, and the weights are too.
-    """
-    arrays = [each.value for prompt in capture.prompts for each in prompt.places.values()]
-    coarsest_first = sorted(HALF, key=lambda each: -UNIT_ROUNDOFF[each])
-    for dtype in coarsest_first if capture.dtype == "float32" else ():
-        every = (*arrays, *(model.part(name) for name in model.weights))
-        if all((stored_as(each, dtype) == each).all() for each in every):
-            note = f"precision: numbers of {dtype}, recorded in {capture.dtype}"
-            dtypes = dict.fromkeys(capture.dtypes, dtype)
-            return replace(capture, dtypes=dtypes, notes=(*capture.notes, note))
-    return capture
 
 
 def with_half_precision(compared: Comparison, coarser: Mapping[str, str]) -> Comparison:
