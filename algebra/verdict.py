@@ -166,6 +166,8 @@ class Verdict:
             plan, _, step, _ = self._proof.induction
             found = Verdict(step).steps
             return found and replace(found, depth=plan.depth, opaque=plan.named)
+        if self._proof.position is not None:  # as at the last position
+            return Verdict(self._proof.position.end).steps
         if self._proof.layered is not None:
             found = Verdict(self._proof.layered.decision).steps
             if found:  # else the products are equal layer by layer
@@ -285,7 +287,7 @@ def decide(
     `given`: equations that hold besides, as pairs or `sympy.Eq`, where a free index means all its
     values; inequalities of scalars such as `sympy.Ne(a*b, 1)` or `a > 0`; and properties of
     matrices, as `Fact`, `attention_pattern(A)` or SymPy's `Q.orthogonal(P)`. `budget`: how much
-    work may be done before it is given up, 20 when None, in units of a million steps, which take
+    work may be done before it is given up, 4 when None, in units of a million steps, which take
     about a second each. It is work and not time, so that the verdict is the same on every machine
     and under any load.
     `lemma`: one equation, or several, that may be used in the proof once they are proved

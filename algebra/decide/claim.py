@@ -21,6 +21,7 @@ from otimes.algebra.language.assumptions import condition, inequalities_of
 from otimes.algebra.language.binders import standardised
 from otimes.algebra.language.defined import unfolded
 from otimes.algebra.language.index_arithmetic import elaborated, without_arithmetic
+from otimes.algebra.language.inverse_members import with_named_inverses
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.shape_messages import Shape, renamed, show_shape
@@ -129,6 +130,17 @@ class Claim:
             return None
         if tuple(given) == self.given and (lhs, rhs) == self.sides:
             return None
+        return self._elaborated(lhs, rhs, given)
+
+    def with_inverses_named(self) -> Claim:
+        """Return the claim with a matrix for each inverse of a matrix symbol, or itself."""
+        (lhs, rhs), given, _ = with_named_inverses(self.sides, self.equations)
+        if self.cited or len(given) == len(self.equations):
+            return self
+        return self._elaborated(lhs, rhs, given)
+
+    def _elaborated(self, lhs: Any, rhs: Any, given: Sequence[Any]) -> Claim:
+        """Return a claim with more hypotheses, which say what is in it."""
         made = Claim(lhs, rhs, (*given, *self.inequalities))
         made.numbers = (*self.numbers, *[-1] * (len(given) - len(self.given)))
         made.origin = {**self.origin, **made.origin}

@@ -35,7 +35,7 @@ from otimes.algebra.decide.inductive_proof import by_induction
 from otimes.algebra.decide.large_sizes import has_large_sizes, refuted_at_large_sizes
 from otimes.algebra.decide.layers_as_matrices import as_matrices, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
-from otimes.algebra.decide.numbered_layers import for_any_number
+from otimes.algebra.decide.numbered_layers import for_any_number, is_numbered
 from otimes.algebra.decide.parts import in_parts
 from otimes.algebra.decide.positions import (
     at_a_position,
@@ -59,7 +59,9 @@ from otimes.algebra.evaluate.polynomials import (
     follows_as_polynomials,
 )
 from otimes.algebra.language import coefficients
+from otimes.algebra.language.inverse_members import with_named_inverses
 from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.power_families import is_power
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.reading.constants import is_constant
 from otimes.algebra.reading.interpretation import Interpretation
@@ -67,7 +69,7 @@ from otimes.algebra.reading.read import read
 from otimes.algebra.reading.repeated import TOO_MANY
 
 Found = TypeVar("Found")
-BUDGET = 20.0  # units of work
+BUDGET = 4.0  # units of work
 # Rounds under hypotheses: units for either answer (the last has all), draws of numbers, and whether
 # only to simplify.
 ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
@@ -132,6 +134,9 @@ def decision(
 
 def _with_lemmas(lhs: Any, rhs: Any, given: Sequence[Any], lemmas: Sequence[Any]) -> Decision:
     """Return the decision on a claim, in whose proof lemmas may be used: each is proved first."""
+    if all(isinstance(each, tuple | list) and len(each) == 2 for each in given):
+        pairs, own = [_pair(each) for each in given], [_pair(each) for each in lemmas]
+        (lhs, rhs), given, lemmas = with_named_inverses((lhs, rhs), pairs, own)
     whole = Claim(lhs, rhs, (*given, *lemmas))  # one name for one symbol
     equations = whole.equations[: -len(lemmas)]
     claim = Claim(whole.lhs, whole.rhs, (*equations, *whole.inequalities))
@@ -158,6 +163,8 @@ def _pair(equation: Any) -> tuple[Any, Any]:
 
 def _decided_with_inverses(claim: Claim) -> Decision:
     """Return the decision on a claim, also where it has inverses of members, as S[l]⁻¹."""
+    if is_numbered(claim):
+        claim = claim.with_inverses_named()
     try:
         found = decided(claim)
     except LanguageError:
@@ -339,7 +346,7 @@ def _entailed(
     uses = entail(rest, relations, reading.dimensions, sizes, simple, claim.assumptions)
     if uses is None:
         return None
-    why = _because([use.relation.fact for use in uses], claim.numbers)
+    why = _because([use.relation.fact for use in uses], claim)
     proof = Proof("normal forms", reading, uses, left, axioms=question.axioms)
     return Decision("proved", why, claim, proof=proof, conditional=True)
 
@@ -501,7 +508,7 @@ def from_lemmas(question: Question) -> Decision | None:
 
 def any_number_of_layers(question: Question) -> Decision | None:
     """Return a proof of a claim about many numbered layers for any number of them, or None."""
-    if question.read is not None or question.axioms[0]:
+    if (question.read is not None and not question.claim.given) or question.axioms[0]:
         return None
     return _within(INDUCTION, partial(for_any_number, question.claim, _nested), NUMBERED)
 
@@ -637,13 +644,21 @@ def _multiples(claim: Claim) -> tuple[Multiple, ...] | None:
     return follows_as_polynomials(claim.lhs, claim.rhs, given, indices, claim.signature)
 
 
-def _because(facts: Sequence[Fact], numbers: Sequence[int]) -> str:
-    given = sorted({numbers[fact[1]] for fact in facts if fact[0] == "given"})
-    besides = sorted({numbers[fact[1]] for fact in facts if fact[0] in BESIDES})
-    named = [f"hypothesis {k + 1}" if k >= 0 else "a lemma" for k in given]
-    named += [f"what {f'hypothesis {k + 1}' if k >= 0 else 'a lemma'} gives" for k in besides]
+def _because(facts: Sequence[Fact], claim: Claim) -> str:
+    known = {fact[1]: claim.numbers[fact[1]] for fact in facts if fact[0] in ("given", *BESIDES)}
+    cited = len(claim.equations)  # the instances of lemmas follow
+    named = []
+    for form, kinds in (("{}", ("given",)), ("what {} gives", BESIDES)):
+        used = {k for k in known if any(fact[1] == k for fact in facts if fact[0] in kinds)}
+        said = [f"hypothesis {number + 1}" for number in sorted(known[k] for k in used)]
+        said = [each for each in said if each != "hypothesis 0"]  # which the claim brings with it
+        said += ["a lemma"] * any(k >= cited for k in used)
+        named += [form.format(each) for each in said]
     named += [f"the axiom {name}" for name in sorted({f[1] for f in facts if f[0] == "axiom"})]
-    defined = any(fact[0] == "inverse" for fact in facts) or -1 in {*given, *besides}
+    added = [claim.given[k] for k, number in known.items() if number < 0 and k < cited]
+    powers = [pair for pair in added if any(is_power(side) for side in pair)]
+    defined = any(fact[0] == "inverse" for fact in facts) or len(powers) < len(added)
     named += ["the definition of the inverse"] * defined
+    named += ["the definition of the power"] * bool(powers)
     times = "once" if len(facts) == 1 else f"{len(facts)} times in all"
     return f"the difference of the sides is a sum of uses of {', '.join(named)} ({times})"

@@ -50,6 +50,11 @@ def for_any_number(claim: Claim, decided: Decide) -> Decision | None:
     return None
 
 
+def is_numbered(claim: Claim) -> bool:
+    """Return whether a claim has products over a large number of layers."""
+    return bool(_numbers(claim))
+
+
 def _decided(
     claim: Claim, symbols: dict[int, Symbol], factors_too: bool, decided: Decide
 ) -> Decision | None:

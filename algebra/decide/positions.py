@@ -163,6 +163,9 @@ def put(e: Any, index: Symbol, value: Any, first: Mapping[Any, Any] = MappingPro
             return (
                 one if e.is_Matrix else MatrixElement(one, 0, 0) if base in first else sympy.S.One
             )
+        if not e.is_Matrix:  # of an index, a power is read as one of a 1 × 1 matrix
+            power = sympy.MatPow(matmul(e.base, Identity(1)), exponent, evaluate=False)
+            return MatrixElement(power, 0, 0)
         return rebuilt(e, [put(e.base, index, value, first), exponent])
     if isinstance(e, FamilyMember):
         return e.family[tuple(sympy.expand(i.xreplace({index: value})) for i in e.indices)]

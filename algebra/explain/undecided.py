@@ -63,7 +63,7 @@ def _obstacles(claim: Claim) -> Iterator[str]:
     yield from _of_functions(reading, rest)
     for number, (one, other) in zip(claim.numbers, given, strict=False):
         terms = difference(one.terms, other.terms)
-        if terms and not _occurs(terms, rest):
+        if number >= 0 and terms and not _occurs(terms, rest):
             yield f"the matrices of hypothesis {number + 1} do not occur together in this"
 
 

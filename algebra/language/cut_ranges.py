@@ -5,6 +5,7 @@
     Σ_{j≤i+1} f(j)    Σ_{j≤i} f(j) + f(i + 1)
     Σ_{k<m+1} f(k)    Σ_{k<m} f(k) + f(m), where k is an exponent in f
     Σ_{k<m} Ω_{k+1}   Σ_{k<m+1} Ω_k - Ω_0, for the sums Ω_k over paths of order k
+    (Π_l F_l G_l)⁻¹   the product of G_l⁻¹ F_l⁻¹ in the other direction
 
 >>> from otimes.algebra.language.linear import Family
 >>> from otimes.algebra.language.unicode import unicode_text
@@ -25,6 +26,7 @@ import sympy
 from sympy import Symbol
 
 from otimes.algebra.language.binders import free_symbols, substituted
+from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import FamilyMember, HeadSum, matadd, matmul
 from otimes.algebra.language.trees import rebuilt
@@ -45,11 +47,27 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> A
     arguments = [cut(a, sizes, constants) for a in e.args]
     same = all(a is b for a, b in zip(arguments, e.args, strict=True))
     e = e if same else rebuilt(e, arguments)
+    if is_inverse(e) and e.exp == -1 and isinstance(e.base, LayerProduct):
+        inverse = _inverse(e.base.body)
+        if inverse is not None:
+            return LayerProduct(inverse, e.base.args[1], not e.base.reverse)
     if isinstance(e, LayerProduct | HeadSum) and len(e.args[1:]) - isinstance(e, LayerProduct) == 1:
         index, count = e.args[1]
         made = _cut(e, index, sympy.expand(count), sizes, constants)
         return e if made is None else cut(made, sizes, constants)
     return e
+
+
+def _inverse(e: Any) -> Any:
+    """Return the inverse of a product of square matrices with a name, None for other matrices."""
+    if isinstance(e, FamilyMember | sympy.MatrixSymbol):
+        return sympy.Inverse(e) if e.shape[0] == e.shape[1] else None
+    if is_inverse(e) and e.exp == -1:
+        return e.base
+    if isinstance(e, sympy.MatMul):
+        factors = [_inverse(part) for part in reversed(e.args) if part.is_Matrix]
+        return None if None in factors or len(factors) < len(e.args) else matmul(*factors)
+    return None
 
 
 def _cut(

@@ -40,6 +40,51 @@ def without_inverses(sides: Sequence[Any], given: Sequence[Pair]) -> tuple[list[
     return made, [*given, *_definitions(found, inverse)]
 
 
+def with_named_inverses(
+    sides: Sequence[Any], given: Sequence[Pair], others: Sequence[Pair] = ()
+) -> tuple[list[Any], list[Pair], list[Pair]]:
+    """Return a claim and other equations, with a matrix T for each inverse that the sides evaluate.
+
+    That T S = I and S T = I are hypotheses then. Only S that is a matrix symbol has such a name.
+    """
+    found = sorted({s for side in sides for s in _symbols_inverted(side, {})}, key=str)
+    pairs = [*given, *others]
+    names = names_in(*sides, *[side for pair in pairs for side in pair])
+    known: dict[Any, Any] = {}
+    for s in found:
+        known[s] = sympy.MatrixSymbol(fresh_name(f"{s.name}⁻¹", names), *s.shape)
+        names.add(known[s].name)
+    made = [[_put(e, known) for e in pair] for pair in (sides, *pairs)]
+    defined = [
+        (matmul(*pair), sympy.Identity(s.shape[0]))
+        for s, t in known.items()
+        for pair in ((t, s), (s, t))
+    ]
+    stated = [(pair[0], pair[1]) for pair in made[1:]]
+    return made[0], [*stated[: len(given)], *defined], stated[len(given) :]
+
+
+def _symbols_inverted(e: Any, ranges: dict[Symbol, Any]) -> list[Any]:
+    """Return the matrix symbols whose inverse an expression evaluates."""
+    if is_inverse(e) and isinstance(e.base, sympy.MatrixSymbol):
+        return [e.base]
+    if may_be_empty(e, ranges.keys()):
+        return []
+    inner = {**ranges, **dict(bindings(e))}
+    return [s for a in e.args for s in _symbols_inverted(a, inner)]
+
+
+def _put(e: Any, known: dict[Any, Any]) -> Any:
+    """Return an expression with matrices for the inverses of symbols."""
+    if is_inverse(e) and e.base in known:
+        inverse = known[e.base]
+        return inverse if e.exp == -1 else sympy.MatPow(inverse, -e.exp, evaluate=False)
+    if not e.args:
+        return e
+    new = [_put(a, known) for a in e.args]
+    return e if all(a is b for a, b in zip(new, e.args, strict=True)) else rebuilt(e, new)
+
+
 def is_inverse(e: Any) -> bool:
     """Return whether an expression is a power of a matrix by a negative integer."""
     return isinstance(e, sympy.MatPow) and bool(e.exp.is_Integer and e.exp < 0)

@@ -48,6 +48,11 @@ def _reach(exponent: Any, ranges: Mapping[Symbol, Any]) -> Any:
     return sympy.expand(sum(times * size for size, times in sizes.items()) + max(more, 0))
 
 
+def is_power(e: Any) -> bool:
+    """Return whether an expression is a member of a family of powers."""
+    return isinstance(e, AffineMember) and e.family.name.rstrip("′").endswith("^")
+
+
 def definitions(base: Any, family: Family) -> list[tuple[Any, Any]]:
     """Return what says that the members of a family are the powers of a matrix."""
     last = -1 * family.firsts[0]
