@@ -18,6 +18,7 @@ from itertools import chain
 from math import inf
 from typing import Any, NamedTuple, TypeVar
 
+import sympy
 from sympy import preorder_traversal
 
 from otimes.algebra.budget import LEAST, STEPS, Budget, Exhausted, limited, spend, steps_left
@@ -136,7 +137,9 @@ def _with_lemmas(lhs: Any, rhs: Any, given: Sequence[Any], lemmas: Sequence[Any]
     """Return the decision on a claim, in whose proof lemmas may be used: each is proved first."""
     if all(isinstance(each, tuple | list) and len(each) == 2 for each in given):
         pairs, own = [_pair(each) for each in given], [_pair(each) for each in lemmas]
-        (lhs, rhs), given, lemmas = with_named_inverses((lhs, rhs), pairs, own)
+        sides = [lhs, rhs, *[side for pair in (*pairs, *own) for side in pair]]
+        if all(isinstance(side, sympy.Basic) for side in sides):
+            (lhs, rhs), given, lemmas = with_named_inverses((lhs, rhs), pairs, own)
     whole = Claim(lhs, rhs, (*given, *lemmas))  # one name for one symbol
     equations = whole.equations[: -len(lemmas)]
     claim = Claim(whole.lhs, whole.rhs, (*equations, *whole.inequalities))

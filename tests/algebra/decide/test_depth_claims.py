@@ -112,6 +112,10 @@ def test_a_lemma_is_for_every_depth() -> None:
 def test_what_a_lemma_presupposes() -> None:
     lemma = prod(conjugate(B[l])), conjugate(prod(B[l]))
     verdict = decide(matmul(X, lemma[0]), matmul(X, lemma[1]), lemma=lemma)
+    assert verdict.status == "proved"  # the claim presupposes it as well
+    assert accepted(verdict.certificate)
+    same = matmul(MatrixSymbol("S", n, n), prod(B[l]))
+    verdict = decide(same, same, lemma=lemma)
     assert verdict.status == "undecided"
     assert "presupposes that S⁻¹ is defined" in verdict.reason
 
