@@ -6,11 +6,14 @@ from math import isfinite, log10
 
 from otimes.numeric.block import kind_of
 
+FAR = 1e6
+"""An error/bound above which it is not told in figures."""
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; max-width: 75rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
 th { font-weight: 500; font-size: 12px; padding: .2rem .4rem; text-align: left; }
 td { width: 3.2rem; height: 1.6rem; text-align: center; font-size: 11px; border: 1px solid #fff; }
+.map { overflow-x: auto; }
 li { margin: .3rem 0; }
 @media (prefers-color-scheme: dark) { body { background: #111; color: #ddd; }
   td { border-color: #111; color: #111; } }
@@ -49,14 +52,14 @@ def _map(ratios: Mapping[str, float]) -> str:
     if ends:
         cells = "".join(f"<th>{escape(place)}</th>{_cell(ratios, place)}" for place in ends)
         rows.append(f"<tr>{cells}</tr>")
-    return f"<table>{''.join(rows)}</table>"
+    return f"<div class='map'><table>{''.join(rows)}</table></div>"
 
 
 def _cell(ratios: Mapping[str, float], place: str) -> str:
     if place not in ratios:
         return "<td></td>"
     ratio = ratios[place]
-    said = f"{ratio:.2g}" if isfinite(ratio) else "∞"
+    said = "∞" if not isfinite(ratio) else f"{ratio:.2g}" if ratio < FAR else "> 10⁶"
     if ratio <= 1:
         colour = f"hsl(140 55% {90 - 30 * ratio:.0f}%)"
     else:
