@@ -607,9 +607,10 @@ def instances(
                 continue
             found.append(instance)
             if len(nodes) < MAX_FUNCTIONS:
-                nodes += [f for f in functions_in(instance.rhs) if f not in nodes]
+                nodes += [f for f in dict.fromkeys(functions_in(instance.rhs)) if f not in nodes]
         if len(nodes) < MAX_FUNCTIONS:
-            nodes += [f for f in _with_simpler_arguments(node, given) if f not in nodes]
+            simpler = dict.fromkeys(_with_simpler_arguments(node, given))
+            nodes += [f for f in simpler if f not in nodes]
     roots = [e for e in nodes if isinstance(e, Activation) and e.name == RSQRT]
     divides = any(_is(e, "reciprocal") or _is(e, "log") for e in nodes)
     weights = [e for e in nodes if divides and isinstance(e, RowSoftmax)]

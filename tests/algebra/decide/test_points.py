@@ -5,10 +5,10 @@ from __future__ import annotations
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import proof_alone, rejected
-from tests.algebra.decide.points import blocks, entailment, language
+from tests.algebra.decide.points import blocks, entailment, further, language
 from tests.algebra.decide.shorthand import some
 
-POINTS = (blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS)
+POINTS = (blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS, further.CLAIMS)
 TRUE = {name: claim for point in POINTS for name, claim in point.true.items()}
 FALSE = {name: claim for point in POINTS for name, claim in point.false.items()}
 OPEN = {  # true, and why they are not proved
@@ -17,12 +17,17 @@ OPEN = {  # true, and why they are not proved
     "first d and last d": "as above",
     "sum cut both ways": "a matrix that is no constant is cut in two ways",
     "gram cut both ways": "as above",
+    "commuting inverse both": "two identities are not put into one product",
+    "odds": "too many ways to divide",
+    "softmax product of experts": "as above",
     "mask n|m and m|n": "which of n and m is smaller is not known",
 }
 UNREFUTED = {  # false, and why no numbers show it
     "gelu tanh form'": "π is no number of the language",
     "fixed point'": "few arguments are fixed points of the polynomial that stands for a function",
     "function of a period two'": "as above",
+    "whitened'": "few numbers satisfy its hypotheses",
+    "normalised logs'": "logarithms of what sums to one have no exact values",
 }
 
 
