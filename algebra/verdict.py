@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import sympy
 
@@ -31,6 +31,7 @@ from otimes.algebra.explain.instances import with_instances
 from otimes.algebra.explain.search import explain
 from otimes.algebra.explain.undecided import obstacles
 from otimes.algebra.facts.equations import Need, stated, usual_hypotheses
+from otimes.algebra.hints import Hinting
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.notation.text import read_claim
@@ -40,7 +41,7 @@ MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
 NEED, NEEDED = 0.3, 10.0  # units for trying one more hypothesis, and for all of them
 
 
-class Verdict:
+class Verdict(Hinting):
     """What `decide` found. `.status` is `"proved"`, `"refuted"` or `"undecided"`.
 
     `.reason` says why, and of an undecided claim what is left and what would settle it.
@@ -51,6 +52,15 @@ class Verdict:
     the way in which it was found, one of `decide.STRATEGIES`; `.work` is how many steps it took.
     A verdict has no truth value: `assert decide(lhs, rhs)` raises OtimesError.
     """
+
+    MEANT: ClassVar = {
+        "proved": ".status == 'proved'",
+        "is_proved": ".status == 'proved'",
+        "refuted": ".status == 'refuted'",
+        "proof": ".steps, a chain of named rules, or .certificate",
+        "needs": ".would_need",
+        "why": ".reason",
+    }
 
     def __init__(self, decision: Decision, places: Sequence[int] | None = None) -> None:
         self._decision = decision

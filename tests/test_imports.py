@@ -20,6 +20,7 @@ LAYERS = {
     "otimes": ("algebra", "numeric", "proofs", "otimes"),
     "otimes.algebra": (
         "errors",
+        "hints",
         "budget",
         "language",
         "notation",

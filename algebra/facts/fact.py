@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import sympy
 
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.hints import Hinting
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.shape_messages import show_shape
 from otimes.algebra.language.sizes import same_size
@@ -125,12 +126,17 @@ class Fact:
         return f"{_name(self.subject)} {wording.one.format(_name(self.value))}"
 
 
-class Facts:
+class Facts(Hinting):
     """The known facts about an expression: `.holds(property)`, `.rank_at_most`; iterable in order.
 
     A property that is not listed is unknown, not false. `.unused` are the hypotheses whose form was
     not recognised. Printing shows every fact with its derivation, each derivation once.
     """
+
+    MEANT: ClassVar = {
+        "rank": ".rank_at_most, an upper bound for all sizes",
+        "properties": ".holds(property), or iterate",
+    }
 
     def __init__(
         self, subject: sympy.Basic, known: dict[str, Fact], unused: tuple[Any, ...] = ()

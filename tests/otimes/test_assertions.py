@@ -20,6 +20,14 @@ def test_a_verdict_has_no_truth_value(other: MatrixSymbol) -> None:
         assert verdict
 
 
+def test_names_that_are_typed_at_first() -> None:
+    with pytest.raises(AttributeError, match=r"no attribute rank: use \.rank_at_most"):
+        ot.facts(A * B).rank  # noqa: B018  # as one may guess
+    with pytest.raises(AttributeError, match=r"no attribute proved: use \.status == 'proved'"):
+        ot.decide(A, A).proved  # noqa: B018  # as one may guess
+    assert not hasattr(ot.decide(A, A), "nonsense")
+
+
 def test_chains_and_reports_have_that_of_passed(tmp_path: Path) -> None:
     assert ot.check_chain([A * B, A * B])
     assert not ot.check_chain([A * B, B * A])
