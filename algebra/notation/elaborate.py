@@ -117,7 +117,7 @@ def is_plain(error: FormulaShapeError) -> bool:
     if error.broadcast or not text.startswith("cannot add") or len(shapes) != 2:
         return False
     ones = [[size == "1" for size in shape] for shape in shapes]
-    return ones[0] == ones[1] and "?" not in f"{shapes}"
+    return ones[0] == ones[1]
 
 
 def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> None:

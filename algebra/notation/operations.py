@@ -288,7 +288,7 @@ class Operations(Printed):
         if e.exponent == "T":
             self._confirm(e.base)
             if base.shape is None:
-                return Typed(None, base.build, e.span)
+                return Typed(None, base.build, e.span, literal=base.literal)
             return Typed((base.shape[1], base.shape[0]), lambda: Transpose(base.build()), e.span)
         if e.exponent == r"\circ":
             raise NotationError(

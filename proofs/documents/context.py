@@ -492,10 +492,15 @@ def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterato
 
 
 def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
-    r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`."""
-    if statement.relations != (r"\in",) or not isinstance(statement.terms[1], Space):
+    r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`.
+
+    In `X = [x_1, x_2] \in \mathbb{R}^{d \times 2}` the first symbol is declared.
+    """
+    *equal, last = statement.relations or ("",)
+    space = statement.terms[-1]
+    if last != r"\in" or {*equal} - {"=", ":="} or not isinstance(space, Space):
         return
-    sizes = [size_of(size) for size in statement.terms[1].sizes]
+    sizes = [size_of(size) for size in space.sizes]
     for subject in (*statement.subjects, statement.terms[0]):
         name = bare(subject)
         if isinstance(name, Name):

@@ -25,6 +25,13 @@ MOST_OPEN = 4  # symbols whose kinds are tried together
 MOST_READINGS = 10  # that conform
 SIDES: list[Kind] = ["column", "row"]
 NARROW = "it conforms only if a vector or a matrix has one entry"
+# What is said where symbols do not fit in a reading, and might in a sloppy notation.
+MISFITS = (
+    "the shapes conform only",
+    "it does not conform where",
+    "are added, a number and a matrix",
+    " entries, and is used as a vector of ",
+)
 SAID = {"column": "a column", "row": "a row", "matrix": "a matrix", "scalar": "a number"}
 # Words after which a text may assume something that is not read.
 ASSUMED = re.compile(
@@ -55,6 +62,9 @@ def in_every_reading(
             if is_mixed(kinds.values()) and conforming:
                 continue  # columns and rows are not mixed without need
             error = _not_conforming(lhs, rhs, trial, source)
+            numbers = [text[:1] for text, kind in kinds.items() if kind == "scalar"]
+            if error is None and numbers and VECTORS.issuperset(numbers):
+                continue  # a letter for vectors is no number without need
             if error is None:
                 return None
             if error:
@@ -87,7 +97,7 @@ def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | 
     try:
         read = elaborate([lhs, rhs], trial)
     except (FormulaShapeError, Undeclared) as error:
-        short = str(error).startswith(("the shapes conform only", "it does not conform where"))
+        short = any(part in str(error) for part in MISFITS)
         return NARROW if short else shape_error([lhs, rhs], trial, source) or None
     small = {key for key, shape in read.shapes.items() if shape == (ONE, ONE)}
     tried = {key for key, known in trial.known.items() if not known.trusted}
@@ -156,6 +166,8 @@ def _kinds(name: Name) -> tuple[Kind, ...]:
     if usual.kind == "matrix":
         if usual.trusted:
             return ("matrix",)
+        if name.sub and name.sub[0].kind == "number":  # one of several maps: F_1
+            return ("matrix", "row", "column")
         return ("matrix", "row", "column", "scalar") if name.sub else ("matrix", "scalar")
     if len(name.sub) > 1 or name.base[0] == "\\":
         return ("scalar",) if len(name.sub) > 1 else ("scalar", "column", "row")
@@ -164,10 +176,10 @@ def _kinds(name: Name) -> tuple[Kind, ...]:
     return ("scalar", "column", "row", "matrix")
 
 
-def has_assumption(words: str) -> bool:
-    """Return whether a text contains a word that may assume something of a symbol.
+def has_assumption(words: str, but: str = "") -> bool:
+    """Return whether a text contains a word, `but` one, that may assume something of a symbol.
 
     >>> has_assumption("for a unit vector"), has_assumption("the head writes")
     (True, False)
     """
-    return ASSUMED.search(words) is not None
+    return any(match[0].lower() != but for match in ASSUMED.finditer(words))

@@ -286,8 +286,8 @@ def assumed(lhs: Node, rhs: Node) -> str:
     >>> assumed(*equation.terms)
     'it is an assumption about P, and holds only if it is made'
     """
-    names = {key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}
-    about = ", ".join(sorted(names))
+    names = {_numbered(e) for side in (lhs, rhs) for e in symbols_in(side)}
+    about = ", ".join(sorted({key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}))
     text = f"it is an assumption about {about}, and holds only if it is made"
     free = any(isinstance(e, Name) and not is_constant(e) for s in (lhs, rhs) for e in walk(s))
     if free and (is_constant(lhs) or is_constant(rhs)):
@@ -310,6 +310,12 @@ def _multiplies_out(lhs: Node, rhs: Node) -> bool:
         if several and isinstance(other, Product | Power) and isinstance(bases[0], Sum):
             return True
     return False
+
+
+def _numbered(name: Name) -> str:
+    """Return the key of a symbol with the numbers below it, which tell symbols apart."""
+    numbers = ",".join(slot.text for slot in name.sub if slot.kind == "number")
+    return f"{key_of(name)}_{numbers}"
 
 
 def _factors(node: Node) -> list[str]:

@@ -47,6 +47,7 @@ from otimes.proofs.documents.context import (
     is_constant,
 )
 from otimes.proofs.documents.definitions import Definitions
+from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import ASSUMING, Item, plain_words
 from otimes.proofs.documents.related import keys_in
@@ -113,7 +114,9 @@ class LinkChecker(Definitions):
             return
         states = any(statement.relations for statement in item.statements)
         if states and not printed_back(
-            item.statements, self.context.base.functions, self.context.base.values
+            item.statements,
+            self.context.base.functions,
+            self.context.base.values - self.context.base.functions,
         ):
             yield self._unread(item, NotationError("printed back it is another formula"))
             return
@@ -281,6 +284,24 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided")
         return found
 
+    def _condition_is_used(self, item: Item, found: Found) -> bool:
+        """Return whether the condition of a sentence defines symbols, and the verdict uses them."""
+        words = self.document.sentence_before(item.formula)
+        start = item.formula.start - len(words)
+        before = [e for e in self.items if start <= e.formula.start < item.formula.start]
+        stated = [s for each in before for s in each.statements if s.relations]
+        if not stated or any(each.error for each in before) or has_assumption(words, but="if"):
+            return False
+        defined = 0
+        for statement in stated:
+            if statement.relations == ("=",) and latex(bare(statement.terms[0])) in (
+                self.context.definitions
+            ):
+                defined += 1
+            elif statement.relations != (r"\in",):
+                return False
+        return defined > 0 and f"as on line {item.line}" in found.why
+
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
         if isinstance(term, Name) and k == 0:
@@ -418,6 +439,8 @@ class LinkChecker(Definitions):
         if accused and says_what_a_word_means(words, left, right):
             return Found("definition", "it says what a word means")
         conditional = conditional or has_condition_after(self.document, item.formula)
+        if is_conditional(words) and not conditional and self._condition_is_used(item, found):
+            words = ""
         if found.verdict == "refuted" and (conditional or is_conditional(words)):
             return replace(found, verdict="undecided", why="it is false without the condition")
         if found.verdict == "refuted" and is_denied(words):

@@ -100,7 +100,8 @@ HYPOTHESES = {
     "row-stochastic": re.compile(r"row[- ]stochastic|"
                                  r"rows? (?:(?:each|that|which) )?sums? to (?:one|1)|"
                                  r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
-    "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b|\bcovariance\b|"
+    "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b(?! (?:part|component))|"
+                            r"\bcovariance\b|"
                             r"\bpositive[- ](?:semi-?)?definite\b", re.IGNORECASE),
     "diagonal": re.compile(r"(?<!block-)(?<!block )(?<!off-)\bdiagonal\b"
                            r"(?! (?:entr|element|block|term))", re.IGNORECASE),
@@ -336,7 +337,8 @@ def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) ->
 def asserted_in(prose: Prose) -> Iterator[Asserted]:
     """Yield the assertions of sentences about ranks, inverses and shapes."""
     for match in RANK.finditer(prose.text):
-        name, bound = prose.node(match[1]), prose.node(match[2])
+        named, bound = prose.defined(match[1]), prose.node(match[2])
+        name = named[0] if named else None
         size = None if bound is None else size_of(bound)
         if isinstance(name, Name) and size is not None:
             yield _asserted("rank", keys(name)[-1], (size,), prose, match)

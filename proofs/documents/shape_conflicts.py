@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.algebra.notation.elaborate import check_shapes
-from otimes.algebra.notation.symbols import Declared, Symbols, full_key
+from otimes.algebra.notation.elaborate import check_shapes, shape_error
+from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
 from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.attempts import is_proved
@@ -179,8 +179,23 @@ class ShapeConflicts:
             return ""
         except OtimesError:
             pass
+        if self._conforms_in_no_shape(terms, line, every, source):
+            return ""
         where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
         return f", but {'; '.join(where)}"
+
+    def _conforms_in_no_shape(
+        self, terms: Sequence[Node], line: int, without: list[tuple[str, int]], source: str
+    ) -> bool:
+        """Return whether terms do not conform, whatever the shape of one undeclared capital is."""
+        symbols = self.context.symbols_at(line, without)
+        names = {e for term in terms for e in walk(term) if isinstance(e, Name)}
+        names = {e for e in names if e.base not in ("I", "Id", "tr", "Tr")}
+        open_ = {e for e in names if symbols.lookup(e)[1] is None and len(e.base) == 1}
+        sizes = symbols.sizes()
+        open_ = {e for e in open_ if text_of(e) not in sizes}
+        alone = len({full_key(e) for e in open_}) == 1 and all(e.base.isupper() for e in open_)
+        return alone and bool(shape_error(terms, symbols, source))
 
     def _weakly_declared(self, error: str, terms: Sequence[Node], line: int, source: str) -> str:
         """Return the letters declared in other sections without which the claim is true, or ""."""

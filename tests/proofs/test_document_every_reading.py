@@ -117,3 +117,25 @@ def test_shapes_are_said_in_several_ways(said: str) -> None:
     right, wrong = check_text(f"{said}.\n\n{claims}").equations[-2:]
     assert right.verdict != "shape"
     assert wrong.verdict == "shape", wrong.why
+
+
+READ_IN_THE_TEXT = [
+    # a condition that defines a symbol, and nothing more
+    (r"If $X = E + P$ with $E, P \in \mathbb{R}^{n \times d}$, then $X M X^\top = E M E^\top + E M P^\top + P M P^\top$.", "refuted"),
+    (r"If $E$ and $P$ commute, then $E P M = P E M$.", "needs-hypothesis"),
+    # a chain that ends with a membership
+    (r"Let $Y = [y_1, \dots, y_n] \in \mathbb{R}^{d \times n}$. Then $Y M + M Y = 2 M Y$.", "shape"),
+    # the code and the function that computes it have one name
+    (r"The code $f \in \mathbb{R}^k$ is $f(z) = W_V^\top z$ for $z \in \mathbb{R}^d$. Then $W_O^\top f(z) = W_O^\top W_V^\top z$.", "proved"),
+    # a bound of a rank after a definition
+    (r"Let $N = W_V W_O$, a matrix of rank at most $n$.", "refuted"),
+    # two symbols that a number tells apart
+    (r"For square $F_1$ and $F_2$, $(I + F_2)(I + F_1) = I + F_1 + F_2 + F_1 F_2$.", "refuted"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("claim", "verdict"), READ_IN_THE_TEXT)
+def test_what_the_text_says_before_an_equation_is_used(claim: str, verdict: str) -> None:
+    given = r"Let $X \in \mathbb{R}^{n \times d}$."
+    found = check_text(f"{WEIGHTS} {given}\n\n{claim}").equations[-1]
+    assert found.verdict == verdict, found.why
