@@ -12,7 +12,10 @@ from tests.peers.makers import KINDS, gpt2, llama
 pytest.importorskip("transformers")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-DECODED = ("gemma 3", "gpt-oss", "mixtral", "deepseek 2", "deepseek 3", "bloom", "olmo 2")
+DECODED = (
+    *("gemma 3", "gpt-oss", "mixtral", "deepseek 2", "deepseek 3", "bloom", "olmo 2"),
+    *("command a", "granite, experts", "smollm 3", "exaone 4", "glm 4.5", "minimax m2"),
+)
 
 
 @pytest.mark.parametrize("name", [*DECODED, *KINDS])
