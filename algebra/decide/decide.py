@@ -511,7 +511,8 @@ def from_lemmas(question: Question) -> Decision | None:
 
 def any_number_of_layers(question: Question) -> Decision | None:
     """Return a proof of a claim about many numbered layers for any number of them, or None."""
-    if (question.read is not None and not question.claim.given) or question.axioms[0]:
+    known = question.read is not None and not (question.claim.given or question.claim.is_affine)
+    if known or question.axioms[0]:
         return None
     return _within(INDUCTION, partial(for_any_number, question.claim, _nested), NUMBERED)
 

@@ -20,7 +20,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import fresh_name, names_in
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family
+from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.trees import key, rebuilt
 
@@ -68,7 +68,7 @@ def _decided(
         return None
     if len(lemma.equations) != len(claim.equations) or presupposed_in(lemma) is not None:
         return None
-    if not (lemma.depths and _is_instance(claim, lemma, symbols)):
+    if not ((lemma.depths or lemma.is_affine) and _is_instance(claim, lemma, symbols)):
         return None
     return decided(lemma)
 
@@ -78,9 +78,15 @@ def _sides(claim: Claim) -> list[Any]:
 
 
 def _numbers(claim: Claim) -> set[int]:
-    """Return the numbers of layers of products and of sums over paths, where they are many."""
+    """Return the numbers of layers of products and of sums over paths, where they are many.
+
+    Beside members at affine indices, as S[l + 1], those of other sums count as well.
+    """
     layered = (e for side in claim.sides for e in side.atoms(LayerProduct, OrderSum))
-    return {int(e.count) for e in layered if e.count.is_Integer and e.count >= MANY}
+    counts = {e.count for e in layered}
+    sums = (e for side in claim.sides for e in side.atoms(HeadSum) if claim.is_affine)
+    counts |= {count for e in sums for _, count in e.limits}
+    return {int(count) for count in counts if count.is_Integer and count >= MANY}
 
 
 def _general(e: Any, symbols: dict[int, Symbol], factors_too: bool) -> Any:
