@@ -17,7 +17,7 @@ CONDITION_AFTER = re.compile(
     r"(?:\$\$?|\\\)|\\\]|`)?[\s,]*\(?(?:"
     r"(?:whenever|when|if|unless|provided|as long as|only (?:if|when))\b"
     r"|for\s+(?:all\s+|any\s+|every\s+|each\s+)?(?:\$|\\\()[^$\n]{0,30}?"
-    r"(?:[<>≠≤≥=]|\\(?:ne|neq|le|leq|ge|geq|in|lt|gt)\b))"
+    r"(?:[<>≠≤≥=]|\\(?:ne|neq|le|leq|ge|geq|in(?!\s*\\(?:mathbb|R\b|RR\b))|lt|gt)\b))"
 )
 GOAL = re.compile(
     r"\b(?:show|prove|verify|check|claim|conjecture|proof|goal|asserts?)(?: is)?(?: that)?:?\s*$",

@@ -157,8 +157,11 @@ class Judge:
         """Return whether the shape of a symbol may be another one here: a row of a matrix, too."""
         used = self.context.lines_of(terms, line)
         names = [e for term in terms for e in walk(term) if isinstance(e, Name)]
-        if any(e.base.isupper() and [slot.kind for slot in e.sub] == ["index"] for e in names):
-            return True
+        symbols = self.context.symbols_at(line)
+        members = [e for e in names if e.base.isupper() and [s.kind for s in e.sub] == ["index"]]
+        declared = [symbols.lookup(e)[1] for e in members]
+        if any(known is None or "_" not in known.full for known in declared):
+            return True  # the symbol is declared without an index
         return any(len(key) == 1 and not self.context.in_scope(at, line) for key, at in used)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:

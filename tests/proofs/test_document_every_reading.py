@@ -127,6 +127,8 @@ READ_IN_THE_TEXT = [
     (r"Let $Y = [y_1, \dots, y_n] \in \mathbb{R}^{d \times n}$. Then $Y M + M Y = 2 M Y$.", "shape"),
     # the code and the function that computes it have one name
     (r"The code $f \in \mathbb{R}^k$ is $f(z) = W_V^\top z$ for $z \in \mathbb{R}^d$. Then $W_O^\top f(z) = W_O^\top W_V^\top z$.", "proved"),
+    # a member of a family that is declared with its index is no row of a matrix
+    (r"Let $A_\ell \in \mathbb{R}^{d \times d}$ and $W_U \in \mathbb{R}^{v \times d}$. Then $W_U A_\ell h = A_\ell W_U h$.", "shape"),
     # a bound of a rank after a definition
     (r"Let $N = W_V W_O$, a matrix of rank at most $n$.", "refuted"),
     # two symbols that a number tells apart
@@ -139,3 +141,10 @@ def test_what_the_text_says_before_an_equation_is_used(claim: str, verdict: str)
     given = r"Let $X \in \mathbb{R}^{n \times d}$."
     found = check_text(f"{WEIGHTS} {given}\n\n{claim}").equations[-1]
     assert found.verdict == verdict, found.why
+
+
+def test_a_space_after_an_equation_is_no_condition() -> None:
+    text = (
+        WEIGHTS + "\n\n" + r"Then $(M N)^\top = M^\top N^\top$ for $N \in \mathbb{R}^{d \times d}$."
+    )
+    assert [e.verdict for e in check_text(text).equations[-2:]] == ["refuted", "definition"]
