@@ -167,7 +167,12 @@ def another_number(compared: Comparison, place: str, hidden: set[str], layers: l
     config, n_pos = compared.model.config, len(compared.prompts[0].tokens)
     first = _first_tokens(compared, place)
     tried = [(each, layer) for each in unknowns(config, hidden) for layer in _layers(each, layers)]
+    found: list[str] = []
+    fitted: tuple[tuple[str, ...], int | None] | None = None
     for unknown, layer in tracked(tried, "looking for another number"):
+        # Other numbers of the same operations may fit as well: then all are named.
+        if fitted not in (None, (unknown.kinds, layer)):
+            continue
         # The first tokens are cheaper, and must be explained as well.
         if first is not None and _solved(first, place, unknown, layer) is None:
             continue
@@ -177,8 +182,9 @@ def another_number(compared: Comparison, place: str, hidden: set[str], layers: l
         if compared.ratio(place, (unknown.mistake(factor, layer),)) <= 1:
             value = _said(unknown, factor, config, n_pos)
             where = "" if layer is None else f" (in layer {layer})"
-            return f"matches {unknown.says.format(value)}{where}"
-    return ""
+            found.append(f"{unknown.says.format(value)}{where}")
+            fitted = unknown.kinds, layer
+    return f"matches {'; or '.join(found)}" if found else ""
 
 
 def _said(unknown: Unknown, factor: float, config: Config, n_pos: int) -> str:

@@ -1,6 +1,6 @@
 """Mistakes in the choice of experts, in their weights, and in the limits of their gates."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -63,6 +63,10 @@ def _weights(config: Config) -> Iterator[Mistake]:
         "the experts with the smallest router logits chosen": _negated,
         "weights of experts in another order than the experts: the first of all have them": _packed,
     }
+    if config.experts_per_token > 1:
+        every["chosen experts with each other's weights, in reverse order"] = _chosen(_reversed)
+        says = "the output of the last expert of a token overwrites that of the others"
+        every[says] = _chosen(_last_only)
     if config.router_scale != 1:
         every[f"the factor {config.router_scale:g} of the weights left out"] = _with(
             router_scale=1.0
@@ -103,6 +107,27 @@ def _with(**fields: Any) -> Act:
         return operation(at) if at.config.dense else operation(with_config(at, **fields))
 
     return act
+
+
+@makes_act
+def _chosen(at: At, operation: Operation, change: Callable[[Array, Array], Array]) -> Near:
+    """Act: change the weights of experts, given which ones are chosen."""
+    own, chosen = _own(at)
+    return _with_weights(at, change(expert_weights(at.config, own, chosen), chosen))
+
+
+def _reversed(weights: Array, chosen: Array) -> Array:
+    changed = np.zeros_like(weights)
+    for old, new, there in zip(weights, changed, chosen, strict=True):
+        order = np.flatnonzero(there)[np.argsort(-old[there], kind="stable")]
+        new[order] = old[order[::-1]]
+    return changed
+
+
+def _last_only(weights: Array, chosen: Array) -> Array:
+    """Return the weights of the chosen experts with the largest index; experts run in order."""
+    later = np.cumsum(chosen[..., ::-1], axis=-1)[..., ::-1]
+    return np.where(chosen & (later == 1), weights, 0.0)
 
 
 def _own(at: At) -> tuple[Array, Array]:

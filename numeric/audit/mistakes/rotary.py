@@ -124,6 +124,8 @@ def _by_parts(config: Config) -> Iterator[tuple[str, Act]]:
     if not of_yarn:
         ramp = "the ramp not clamped: it goes on below 0 and above 1"
         yield f"{called}: {ramp}", _turned(_Turn(frequencies=_unclamped))
+    between = "the ramp inverted between its ends only"
+    yield f"{called}: {between}", _turned(_Turn(frequencies=_inverted_between))
     ramp = "the ramp inverted: fast pairs are stretched, and slow ones are left alone"
     yield f"{called}: {ramp}", _turned(_Turn(frequencies=_inverted))
 
@@ -136,10 +138,22 @@ def _inverted(config: Config) -> Array:
     return plain + plain / config.rotary_stretch[0] - _frequencies(config)
 
 
+def _inverted_between(config: Config) -> Array:
+    """Return frequencies that are interpolated the wrong way round where they are interpolated."""
+    plain, right = rotary_frequencies(config.rotary_dims, config.rotary_base), _frequencies(config)
+    if not config.rotary_stretch:  # a layer with a base of its own
+        return plain
+    slow = plain / config.rotary_stretch[0]
+    inside = (right > slow * (1 + 1e-9)) & (right < plain * (1 - 1e-9))
+    return np.where(inside, plain + slow - right, right)
+
+
 def _unclamped(config: Config) -> Array:
     """Return the frequencies of Llama 3's scaling with a ramp that is continued beyond its ends."""
-    factor, low, high, context = config.rotary_stretch
     plain = rotary_frequencies(config.rotary_dims, config.rotary_base)
+    if not config.rotary_stretch:  # a layer with a base of its own
+        return plain
+    factor, low, high, context = config.rotary_stretch
     kept = (context * plain / (2 * np.pi) - low) / (high - low)
     return np.asarray((1 - kept) * plain / factor + kept * plain)
 

@@ -12,6 +12,7 @@ KINDS = {
     "a base of its own beside a stretch": {"kind": "gemma3", "rotary_stretch": YARN},
     "scales, and a layer without positions": {"kind": "cohere", "write_scale": 0.3},
     "squared ReLU": {"kind": "nemotron"},
+    "a base of its own beside Llama 3's": {"kind": "gemma3", "rotary_stretch": YARN[:4]},
     "latents as wide as square heads": {"kind": "deepseek3", "n_heads": 1, "d_model": 10},
 }
 

@@ -9,6 +9,8 @@ import pytest
 import torch
 
 import otimes as ot
+from otimes.numeric.audit.mistakes.registry import known_mistakes
+from otimes.numeric.audit.reference.evaluator import Evaluator
 from otimes.numeric.config import Config
 from otimes.numeric.experts import by_expert, by_neuron, routing, routing_back
 from otimes.numeric.model import Model
@@ -79,6 +81,23 @@ def test_a_mistake_is_found_and_named(mistake: str) -> None:
     report = ot.audit(implementation(model, changes, weights, True), TOKENS, weights=model)
     assert not report.passed
     assert words in str(report)
+
+
+def test_chosen_experts_that_exchange_or_overwrite_are_those_of_plain_loops() -> None:
+    model, tokens = random_model(kind="mixtral"), np.array([3, 1, 4, 1, 5, 9])
+    right = Evaluator(model, tokens, {}).near("routing.0").value
+    exchanged, last = np.zeros_like(right), np.zeros_like(right)
+    for row, weights in enumerate(right):
+        one, two = (int(each) for each in np.flatnonzero(weights))
+        exchanged[row, one], exchanged[row, two] = weights[two], weights[one]
+        last[row, two] = weights[two]
+    known = {mistake.says: mistake for mistake in known_mistakes(model.config)}
+    for says, wrong in (
+        ("chosen experts with each other's weights, in reverse order", exchanged),
+        ("the output of the last expert of a token overwrites that of the others", last),
+    ):
+        made = Evaluator(model, tokens, {}, mistakes=[known[says]]).near("routing.0")
+        assert np.array_equal(made.value, wrong), says
 
 
 def test_a_choice_that_is_too_close_has_no_sharp_bound() -> None:

@@ -51,6 +51,12 @@ def test_one_other_number_is_found_from_logits_alone(name, family):
     assert re.search(words, report.first_failure.diagnosis), str(report)
 
 
+def test_the_slope_of_swish_is_read_off_its_neurons():
+    report = report_on("l", "float32", act=lambda net, x: x * torch.sigmoid(1.3 * x))
+    assert report.first_failure.place == "mlp_post.0"
+    assert "β = 1.3 and not 1" in report.first_failure.diagnosis
+
+
 @pytest.mark.parametrize("family", ["g", "l"])
 def test_a_step_in_single_precision_is_no_other_number(family):
     def normed(net, x, which, lay, g, b):
