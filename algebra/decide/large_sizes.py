@@ -17,7 +17,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from otimes.algebra.budget import Exhausted, spend
+from otimes.algebra.budget import Exhausted, limited, spend, steps_left
 from otimes.algebra.decide.admissible import admits_sizes, draw_scalars, draw_sizes, presupposed
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED, Counterexample
@@ -33,6 +33,7 @@ from otimes.algebra.language.signature import Signature
 from otimes.algebra.reading.interpretation import Interpretation
 
 LARGE = 32  # sizes from here on are large
+SMALL = 0.3  # the share of the work that is left for making entries small
 TRIALS = tuple((size, 3) for size in 3 * (1, 2, 2, 3, 3, 4))  # nonzero rows, largest entry
 LARGEST_DRAWN = 4  # of the sizes that are symbols
 ENTRIES = 4  # entries of the sides that are compared in a trial
@@ -149,6 +150,7 @@ class _Trial:
                 wire: {other for wires, _ in tables if wire in wires for other in wires}
                 for wire in open_wires
             }
+            spend(len(open_wires) * len(tables))
             wire = min(open_wires, key=lambda wire: len(beside[wire]))
             here = [table for table in tables if wire in table[0]]
             tables = [table for table in tables if wire not in table[0]]
@@ -191,16 +193,24 @@ class _Trial:
     ) -> tuple[tuple[int, int], Number, Number]:
         """Change entries to 0 or 1 while the sides differ; return the entry and both values."""
         row, col, i, j = spot
-        for place, entry in list(self.entries.items()):
-            for small in (0, 1):
-                self.entries[place] = small
-                if self._value(rest, *spot) != 0:
-                    break
-            else:
-                self.entries[place] = entry
+        with suppress(Exhausted), limited(SMALL * steps_left()):
+            for place, entry in list(self.entries.items()):
+                self.entries[place] = self._smaller(place, entry, spot, rest)
         at = _index(left.rows, row, i, self._length), _index(left.cols, col, j, self._length)
         value = self._value(left.terms, *spot)
         return at, value, value - self._value(rest, *spot)
+
+    def _smaller(self, place: Any, entry: Number, spot: Any, rest: Terms) -> Number:
+        """Return 0 or 1 for an entry where the sides still differ, else the entry."""
+        for small in (0, 1):
+            self.entries[place] = small
+            try:
+                if self._value(rest, *spot) != 0:
+                    return small
+            except Exhausted:
+                self.entries[place] = entry
+                raise
+        return entry
 
     def counterexample(self, entry: tuple[int, int], lhs: Number, rhs: Number) -> Counterexample:
         """Return the trial as a counterexample."""
