@@ -21,6 +21,7 @@ from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, ma
 from otimes.numeric.block import WEIGHTS, kind_of, place_names
 from otimes.numeric.config import Config
 from otimes.numeric.rounding.activations import At
+from otimes.numeric.rounding.functions import normalised
 from otimes.numeric.rounding.linear import Array, Near, added
 
 BIASED = {
@@ -183,6 +184,9 @@ def _stream(config: Config) -> Iterator[Mistake]:
         last = "resid_post" if config.d_mlp else "resid_mid"
         says = "layers left out: the stream passes by them as it is"
         yield Mistake(says, {last: lambda at, op: other_place(at, "resid_pre")})
+    if config.norms_before and not config.parallel:
+        says = "norms in place overwrite the stream: what is added to is normalised, without gain"
+        yield Mistake(says, {kind: _of_sum(part, _overwritten) for kind, part, *_ in parts})
     if config.d_mlp:
         says = "the MLP's output is added to the stream before attention: attention is lost"
         yield Mistake(says, {"resid_post": _attention_lost})
@@ -195,6 +199,12 @@ def _attention_lost(at: At, operation: Operation) -> Near:
 
 def _with_again(place: str) -> Act:
     return lambda at, op: added(at.p, *at.inputs.values(), other_place(at, place))
+
+
+def _overwritten(at: At, others: list[Near], own: Near) -> list[Near]:
+    (stream,), config = others, at.config
+    ones = Near.exactly(np.ones(config.d_model))
+    return [normalised(stream, config.norm, config.norm_eps, ones, None, at.p), own]
 
 
 Terms = Callable[[At, list[Near], Near], list[Near]]

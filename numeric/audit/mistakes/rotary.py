@@ -107,7 +107,7 @@ def _by_parts(config: Config) -> Iterator[tuple[str, Act]]:
         1: (1.0,),
         2: (32.0, 4.0),
         3: (float(config.n_ctx),),
-        4: (1.0, 0.1 * math.log(max(own[0], 1.0)) + 1.0),
+        4: (1.0, 0.1 * math.log(max(own[0], 1.0)) + 1.0, own[min(4, len(own) - 1)] ** 2),
     }
     for number, name in enumerate(PARTS[: len(own)]):
         others = [*usual.get(number, ()), *(own[number] * by for by in (2.0, 0.5, 4.0, 0.25))]

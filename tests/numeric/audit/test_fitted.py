@@ -51,6 +51,14 @@ def test_one_other_number_is_found_from_logits_alone(name, family):
     assert re.search(words, report.first_failure.diagnosis), str(report)
 
 
+def test_a_norm_in_place_that_overwrites_the_stream_is_named():
+    def in_place(net, x, which, lay, g, b):
+        return x.mul_(torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + net.eps(which, lay))) * g
+
+    report = report_on("l", LOGITS, normed=in_place)
+    assert "norms in place overwrite the stream" in report.first_failure.diagnosis
+
+
 def test_the_slope_of_swish_is_read_off_its_neurons():
     report = report_on("l", "float32", act=lambda net, x: x * torch.sigmoid(1.3 * x))
     assert report.first_failure.place == "mlp_post.0"
