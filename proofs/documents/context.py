@@ -251,9 +251,11 @@ class Context:
         of symbols with other indices, which are used, too.
         """
         for _ in range(DEEPEST):
-            changed = _replaced(node, partial(self._put_in, only, instances or {}), used)
+            put: dict[str, Definition] = {}
+            changed = _replaced(node, partial(self._put_in, only, instances or {}), put)
             if changed == node or sum(1 for _ in walk(changed)) > LONGEST:
                 return node
+            used |= put
             node = changed
         return node
 

@@ -235,7 +235,8 @@ class Judge:
         used: dict[str, Definition] = {}
         a, b = (self.context.unfolded(side, used, one_sided, others) for side in (lhs, rhs))
         if not used:
-            return None
+            long = "its definitions, put in, are too long to be decided"
+            return Found("undecided", long) if one_sided else None
         try:
             found = self._decided(a, b, symbols, line, "")
         except (OtimesError, FormulaShapeError):

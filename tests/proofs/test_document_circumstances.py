@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from otimes.proofs.documents.check import check_document, check_text
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.markdown import read_markdown
 
 ACCUSING = {"refuted", "shape"}
@@ -154,3 +156,23 @@ def test_places_in_other_cells_are_named_in_full(tmp_path: Path) -> None:
     (tmp_path / "a.ipynb").write_text(json.dumps(content))
     found = check_document(tmp_path / "a.ipynb").equations[-1]
     assert found.why.endswith("(shapes from line 1 of cell 1, line 1 of cell 2)")
+
+
+def test_definitions_that_grow_beyond_bounds_are_not_put_in_again_and_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("otimes.proofs.documents.context.LONGEST", 12)
+    calls: list[int] = []
+    decided = Judge._decided
+
+    def counted(judge: Judge, *how: object) -> Found:
+        calls.append(1)
+        return decided(judge, *how)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Judge, "_decided", counted)
+    text = (
+        r"Let $A, B, C, D, E \in \mathbb{R}^{n \times n}$. $B = A + A$. $C = B + B$. $D = C + C$. "
+    )
+    found = check_text(f"{text} $E = D + D$. Then $E = 16 A$.").equations[-1]
+    assert found.verdict not in ("refuted", "shape"), found.why
+    assert len(calls) < 20
