@@ -16,7 +16,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
-from otimes.algebra.notation.tree import Name, Node, Power, bare, latex, walk
+from otimes.algebra.notation.tree import Grid, Name, Node, Power, bare, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.found import Found
@@ -71,7 +71,8 @@ def in_every_reading(
                 errors.append(error)
             else:
                 conforming.append((kinds, trial))
-        if not conforming and errors and NARROW not in errors:
+        written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
+        if not conforming and errors and NARROW not in errors and not written:
             return Found("shape", errors[0])
         if not 0 < len(conforming) <= MOST_READINGS or not any(map(_is_usual, conforming)):
             return None
@@ -79,6 +80,8 @@ def in_every_reading(
     except OtimesError:
         return None
     verdicts = {each.verdict for _, each in found}
+    if written and "refuted" in verdicts:
+        return None  # entries are given of an example, or of unknowns that it is solved for
     if len(verdicts) == 1 and verdicts & {"proved", "refuted"}:
         return found[0][1]
     true = [(kinds, each) for kinds, each in found if each.verdict == "proved"]

@@ -27,6 +27,10 @@ RIGHT = [
         "$$e = q^\\top k / \\sqrt{d}.$$"
     ),
     r"Let $P \in \mathbb{R}^{n \times n}$. $(I - P)(I - P) = I - P$",
+    (
+        r"$\begin{bmatrix} 2 & 1 \\ 2 & 3 \end{bmatrix} \begin{bmatrix} x \\ y \end{bmatrix} = "
+        r"\begin{bmatrix} x \\ y \end{bmatrix}$"
+    ),
     "| operation | gradient |\n|---|---|\n| $Z = X Y$ | a |\n| $Z = X + Y$ | b |\n",
     (
         "Let $X \\in \\mathbb{R}^{n \\times m}$.\n\n"
