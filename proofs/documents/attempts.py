@@ -20,7 +20,11 @@ TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
 
 
 def attempted(
-    lhs: Node, rhs: Node, given: Sequence[Hypothesis], symbols: Symbols
+    lhs: Node,
+    rhs: Node,
+    given: Sequence[Hypothesis],
+    symbols: Symbols,
+    budget: float = BUDGET,
 ) -> tuple[Verdict | None, str]:
     """Return the verdict under hypotheses, or None where they cannot be stated together."""
     terms = [lhs, rhs]
@@ -32,17 +36,16 @@ def attempted(
         pairs = [sympy.Eq(*read.terms[k : k + 2], evaluate=False) for k in starts]
         if any(isinstance(pair, sympy.logic.boolalg.BooleanAtom) for pair in pairs):
             return None, ""
-        verdict = decide(
-            read.terms[0], read.terms[1], given=pairs, budget=TRIAL if given else BUDGET
-        )
+        units = TRIAL if given else budget
+        verdict = decide(read.terms[0], read.terms[1], given=pairs, budget=units)
     except OtimesError:
         return None, ""
     return verdict, shown(read)
 
 
-def is_proved(lhs: Node, rhs: Node, symbols: Symbols) -> bool:
-    """Return whether an equation is proved without hypotheses."""
-    verdict, _ = attempted(lhs, rhs, (), symbols)
+def is_proved(lhs: Node, rhs: Node, symbols: Symbols, budget: float = BUDGET) -> bool:
+    """Return whether an equation is proved without hypotheses, within a budget."""
+    verdict, _ = attempted(lhs, rhs, (), symbols, budget)
     return verdict is not None and verdict.status == "proved"
 
 

@@ -116,12 +116,12 @@ class FalseClaim:
         if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
             assumption = "it says that two symbols stand for the same"
         if assumption and _multiplies_out(lhs, rhs):
-            edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+            edit = suggestion(lhs, rhs, symbols)
             assumption = "" if edit else assumption  # `(I - P)^2 = I - P` has no such edit
         known = self._of_defined() if assumption else None
         if known is not None or (assumption and not (is_constant(lhs) or is_constant(rhs))):
             return known or Found("needs-hypothesis", assumption)
-        edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+        edit = suggestion(lhs, rhs, symbols)
         if assumption and not edit:
             return Found("needs-hypothesis", assumption)
         proposed = shown_edit(*edit, "=") if edit else ""
@@ -146,7 +146,7 @@ class FalseClaim:
     def _true_reading(self, columns: Verdict | None) -> str:
         """Return under which other reading the claim is true, or ""."""
         sides = plainly_labelled(self.lhs), plainly_labelled(self.rhs)
-        if is_proved(*sides, self.symbols):
+        if sides != (self.lhs, self.rhs) and is_proved(*sides, self.symbols):
             return "true if labels that differ only in how they are written are the same"
         by_column = columns is not None and columns.status == "proved"
         return "true if softmax is taken along columns" if by_column else ""

@@ -10,7 +10,6 @@ from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
 from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
 from otimes.algebra.notation.typed import FormulaShapeError
-from otimes.proofs.documents.attempts import is_proved
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.declarations import CLOSE
 from otimes.proofs.documents.found import Found
@@ -63,7 +62,7 @@ class ShapeConflicts:
                 return found
         found = self._blame(error, [lhs, rhs], line, source)
         symbols = self.context.symbols_at(line)
-        edit = suggestion(lhs, rhs, lambda a, b: is_proved(a, b, symbols))
+        edit = suggestion(lhs, rhs, symbols)
         found.suggestion = shown_edit(*edit, "=") if edit else ""
         return found
 

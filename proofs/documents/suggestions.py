@@ -1,7 +1,8 @@
 """The smallest edit that makes a false equation true: a transpose, a swap, another index.
 
 Each edit is tried by deciding the edited equation; the first that is proved is proposed, in the
-order in which people make the mistakes. Nothing is ever applied by itself.
+order in which people make the mistakes. Nothing is ever applied by itself. All edits together are
+tried within a budget.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from dataclasses import fields, replace
 from functools import partial
 from typing import Any
 
+from otimes.algebra.budget import STEPS, steps_done
+from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import (
     Group,
     Name,
@@ -23,16 +26,17 @@ from otimes.algebra.notation.tree import (
     bare,
     latex,
 )
+from otimes.proofs.documents.attempts import TRIAL, is_proved
 from otimes.proofs.documents.items import is_capital
 
 MOST = 48  # edits that are tried
+MOST_WORK = 2.0  # units of work for the edits of one equation
 
 
-def suggestion(
-    lhs: Node, rhs: Node, holds: Callable[[Node, Node], bool]
-) -> tuple[Node, Node] | None:
+def suggestion(lhs: Node, rhs: Node, symbols: Symbols) -> tuple[Node, Node] | None:
     """Return the sides with one edit that makes them equal, of the right side if possible."""
     tried: set[tuple[str, str]] = {(latex(lhs), latex(rhs))}
+    begun = steps_done()
     left = set(_names(lhs))
     right = set(_names(rhs))
     candidates = [(lhs, edited) for edited in edits(rhs, left)]
@@ -41,10 +45,10 @@ def suggestion(
         text = latex(pair[0]), latex(pair[1])
         if text in tried or text[0] == text[1]:
             continue
-        if len(tried) > MOST:
+        if len(tried) > MOST or steps_done() - begun > MOST_WORK * STEPS:
             return None
         tried.add(text)
-        if holds(*pair):
+        if is_proved(*pair, symbols, TRIAL):
             return pair
     return None
 

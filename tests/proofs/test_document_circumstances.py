@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from otimes.algebra.budget import STEPS, steps_done
 from otimes.proofs.documents.check import check_document, check_text
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.judge import Judge
@@ -180,3 +181,16 @@ def test_definitions_that_grow_beyond_bounds_are_not_put_in_again_and_again(
     found = check_text(f"{text} $E = D + D$. Then $E = 16 A$.").equations[-1]
     assert found.verdict not in ("refuted", "shape"), found.why
     assert len(calls) < 20
+
+
+def test_the_work_for_all_edits_of_an_equation_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("attempts.BUDGET", "judge.BUDGET", "attempts.TRIAL", "suggestions.TRIAL"):
+        monkeypatch.setattr(f"otimes.proofs.documents.{name}", 0.04)
+    monkeypatch.setattr("otimes.proofs.documents.suggestions.MOST_WORK", 0.1)
+    begun = steps_done()
+    text = r"Let $A, B \in \mathbb{R}^{n \times n}$. Then $" + "(A + B)" * 20 + " = A$"
+    assert check_text(text).equations[-1].verdict != "proved"
+    assert steps_done() - begun < 0.4 * STEPS
+    monkeypatch.setattr("otimes.proofs.documents.suggestions.MOST_WORK", -1)
+    text = text.replace("(A + B)" * 20 + " = A", r"(A B)^\top = A^\top B^\top")
+    assert not check_text(text).equations[-1].suggestion
