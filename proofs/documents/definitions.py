@@ -23,7 +23,9 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Norm,
+    Number,
     Power,
+    Product,
     Root,
     bare,
     latex,
@@ -229,6 +231,10 @@ class Definitions:
         known = self.context.definitions.get(latex(bare(left)))
         if not known:
             return False
+        units, symbols = _units(right), self.context.symbols_at(item.line)
+        is_unit = bool(units) and not any(symbols.lookup(e)[1] for e in units)
+        if is_unit and units == _units(known[0].rhs):
+            return True  # the value in another case: 110M, then 340M
         matrices = [
             {e for e in walk(s) if isinstance(e, Name) and _is_large(e)}
             for s in (known[0].rhs, right)
@@ -243,6 +249,16 @@ class Definitions:
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         sizes = self.context.symbols_at(known[0].line).sizes()
         return len((before ^ now) - sizes) > 1
+
+
+def _units(node: Node) -> list[Name]:
+    """Return the letters after a number, without where they are written; none in other terms."""
+    inner = bare(node)
+    if not isinstance(inner, Product) or not isinstance(bare(inner.factors[0]), Number):
+        return []
+    rest = [each for each in map(bare, inner.factors[1:]) if isinstance(each, Name)]
+    whole = len(rest) + 1 == len(inner.factors) and "/" not in inner.marks
+    return [replace(each, span=(0, 0)) for each in rest] if whole else []
 
 
 def _is_made_of_members(left: Node, right: Node) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Symbols
+from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Grid,
@@ -221,11 +221,21 @@ class Judge:
             return False
         return True
 
-    def _unfolded(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
-        """Judge the claim that remains after substitution of what only one side has."""
+    def _unfolded(
+        self, lhs: Node, rhs: Node, symbols: Symbols, line: int, here: bool = False
+    ) -> Found | None:
+        """Judge the claim that remains after substitution of what only one side has.
+
+        `here`: only with definitions of letters in scope. Others may prove a claim, and refute
+        none: a letter may mean something else in another section.
+        """
         left, right = ({latex(e) for e in _with_wholes(side)} for side in (lhs, rhs))
         one_sided = {text for text in left ^ right if text in self.context.definitions}
         others = self.context.instances([lhs, rhs], only_weights=True)
+        if here:
+            known = self.context.definitions
+            one_sided = {t for t in one_sided if not self._is_elsewhere(known[t][0], line)}
+            others = {t: d for t, d in others.items() if not self._is_elsewhere(d, line)}
         both = left & right
         others = {
             text: each
@@ -241,12 +251,20 @@ class Judge:
             found = self._decided(a, b, symbols, line, "")
         except (OtimesError, FormulaShapeError):
             return None
+        elsewhere = any(self._is_elsewhere(each, line) for each in used.values())
+        if found.verdict == "refuted" and elsewhere and not here:
+            return self._unfolded(lhs, rhs, symbols, line, here=True)
         if found.verdict == "refuted" and (why := self._of_an_example([a, b], used, symbols)):
             return Found("undecided", why, reading=found.reading)
         found.why = f"{found.why}; with {named(used)}"
         if found.verdict == "refuted" and used.keys() & self.context.sizes:
             return replace(found, verdict="undecided", counterexample=None)  # sizes of an example
         return (found.differ and self._in_part(lhs, rhs, symbols, line, used)) or found
+
+    def _is_elsewhere(self, known: Definition, line: int) -> bool:
+        """Return whether a letter is defined in another section."""
+        letter = isinstance(known.lhs, Name) and len(key_of(known.lhs)) == 1
+        return letter and not self.context.in_scope(known.line, line)
 
     def _of_an_example(
         self, sides: Sequence[Node], used: dict[str, Definition], symbols: Symbols

@@ -85,6 +85,13 @@ DEFINED = re.compile(
 CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
 )
+# Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
+NAMED_IN_WORDS = re.compile(
+    r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
+    r"if|for|since|or|let|also|therefore|because|but|that|is|are|gives|means|implies|yields|have|"
+    r"get|when|now|by|as|recall|note|finally|first|next|while|using|from)\b)"
+    r"[A-Za-z]+\s*\}[\s~]*$"
+)
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
 
 
@@ -447,6 +454,11 @@ class LinkChecker(Definitions):
             return replace(
                 found, verdict="undecided", why="it is false, and the sentence denies something"
             )
+        begins = item.formula.tex[: left.span[0]]
+        named = isinstance(bare(left), Name) and NAMED_IN_WORDS.search(begins)
+        if found.verdict in ("refuted", "shape") and k == 0 and named:
+            why = "its left side is named in words"
+            return replace(found, verdict="undecided", why=why)
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):

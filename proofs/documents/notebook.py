@@ -17,7 +17,9 @@ def read_notebook(name: str, text: str) -> Document:
     """
     try:
         content = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise DocumentError(f"{name} is not a notebook: it is nested too deeply") from None
+    except json.JSONDecodeError as error:
         raise DocumentError(f"{name} is not a notebook: {error}") from None
     cells = _cells(content)
     if cells is None:

@@ -51,6 +51,12 @@ RIGHT = [
     ),
     r"Let $U, S \in \mathbb{R}^{m \times n}$. Cut to rank, $S_r = S[:r, :r]$ and $U_r S_r = U_r$.",
     r"Let $Q, K \in \mathbb{R}^{n \times d}$. Replace $\mathbf{QK}^\top + K K^\top$.",
+    "## One\n\n$$x = (A^T A)^{-1} A^T b$$\n\n## Two\n\n$$R^T R x = A^T b$$",
+    "$N = 110\\text{M}$\n\n$N = 340\\text{M}$",
+    (
+        "Let $l, x, y \\in \\mathbb{R}^d$ and $a \\in \\mathbb{R}^n$. "
+        "$$\\text{input to layer } l = x + y - l$$\n\n$$\\text{row of } l = a$$"
+    ),
     r"$\begin{bmatrix} L(x) & L(y) \end{bmatrix} = \begin{bmatrix} 1 & 1 \\ 1 & 0 \end{bmatrix}$",
 ]
 
@@ -65,6 +71,8 @@ WRONG = [
     r"Let $A, B \in \mathbb{R}^{n \times n}$. $(A B)^\top = A^\top B^\top$ for all matrices.",
     r"Let $J = \begin{bmatrix} 0 & -1 \\ 1 & 0 \end{bmatrix}$. We get $J J = I$.",
     r"Let $X \in \mathbb{R}^{n \times m}$. Thus $X = X^\top$.",
+    "$$x = (A^T A)^{-1} A^T b$$\n\nThen:\n\n$$R^T R x = A^T b$$",
+    r"Let $X \in \mathbb{R}^{n \times m}$. $\text{and thus } X = X^\top$",
     r"Let $P \in \mathbb{R}^{n \times n}$. $(I - P)(I - P) = I + 2 P + P^2$",
     r"Let $A \in \mathbb{R}^{m \times n}$ and $v \in \mathbb{R}^m$. $v^\top A v = 1$",
 ]

@@ -286,7 +286,7 @@ def test_hostile_text_leaves_the_rest_to_be_checked(text: str) -> None:
         ("a.ipynb", b"{", "not a notebook"),
         ("a.ipynb", b"[1, 2]", "no list of cells"),
         ("a.ipynb", b'{"cells": 3}', "no list of cells"),
-        ("a.ipynb", b"[" * 100_000, "not a notebook"),
+        ("a.ipynb", b"[" * 100_000, "nested too deeply"),
         ("a.pdf", b"text", r"\.md, \.tex and \.ipynb"),
     ],
 )
