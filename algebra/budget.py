@@ -45,12 +45,24 @@ class Budget:
 
     `spent` is the number of steps so far, `left` the number until the active limit, `mark` the one
     at which limit and clock are checked next. `struck` tells whether the guard of `guard` seconds
-    has stopped the work.
+    has stopped the work. Where `counted` is false, the steps are not among `steps_done`: of what
+    is computed once in a process, and kept.
     """
 
-    __slots__ = ("_began", "_clock", "_limit", "_token", "guard", "mark", "spent", "struck")
+    __slots__ = (
+        "_began",
+        "_clock",
+        "_counted",
+        "_limit",
+        "_token",
+        "guard",
+        "mark",
+        "spent",
+        "struck",
+    )
 
-    def __init__(self, units: float) -> None:
+    def __init__(self, units: float, counted: bool = True) -> None:
+        self._counted = counted
         self._limit = inf if units == inf else int(units * STEPS)
         self.guard = GUARD * max(units, 1)
         self.spent = 0
@@ -69,7 +81,7 @@ class Budget:
     def __exit__(self, *_: object) -> None:
         global _done
         assert self._token is not None
-        _done += self.spent
+        _done += self.spent if self._counted else 0
         _ACTIVE.reset(self._token)
         self._token = None
 
@@ -139,7 +151,7 @@ def spend(steps: int) -> None:
 
 
 def steps_done() -> int:
-    """Return the number of steps of all budgets that have ended, in this process."""
+    """Return the number of steps of all budgets that have ended and count, in this process."""
     return _done
 
 

@@ -224,7 +224,7 @@ def law(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | 
     """Return the proof of a law, for which those before it may be used, or None."""
     token = _KNOWN.set(order_of(name))
     try:
-        with Budget(LAW), without_trials(), premises_kept():
+        with Budget(LAW, counted=False), without_trials(), premises_kept():
             found = decided(Claim(*statement(name, ordered, reverse)))
     except Exhausted:
         return None

@@ -20,11 +20,14 @@ from otimes.algebra.budget import (
     Exhausted,
     limited,
     spend,
+    steps_done,
     steps_left,
     weight,
 )
 from otimes.algebra.decide.counterexample import search
+from otimes.algebra.decide.decide import decided
 from otimes.algebra.decide.entailment import entail, relations_of
+from otimes.algebra.decide.layers_as_matrices import law
 from otimes.algebra.decide.satisfy import satisfying
 from otimes.algebra.diagrams.canonical import canonical
 from otimes.algebra.diagrams.diagram import Diagram
@@ -214,3 +217,13 @@ def test_sums_over_orders_are_the_sums_of_their_products(order: int, reverse: bo
     if terms:
         less = matadd(sympy.ZeroMatrix(n, n), *terms[1:])
         assert decide(OrderSum(W[k], (k, 5), order, reverse), less).status == "refuted"
+
+
+def test_the_steps_done_do_not_depend_on_laws_that_are_kept() -> None:
+    law.cache_clear()
+    begun = steps_done()
+    assert law("what passes each layer", False, False, decided) is not None
+    assert steps_done() == begun
+    with Budget(1):
+        spend(10)
+    assert steps_done() == begun + 10

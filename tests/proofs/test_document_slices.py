@@ -172,5 +172,5 @@ def test_a_condition_of_an_expansion_is_not_forgotten() -> None:
 def test_a_display_goes_on_with_the_sentence_that_declares_its_letters(
     end: str, verdict: str
 ) -> None:
-    text = f"{HEAD}# One\n\nFor any $R \\in \\mathbb{{R}}^{{q \\times q}}${end}\n\n$$(M R)(N R) = M N$$"
+    text = f"{HEAD}# One\n\nFor any $R \\in \\mathbb{{R}}^{{q \\times q}}${end}\n\n$$M R = M N$$"
     assert found(text)[-1] == verdict
