@@ -45,7 +45,7 @@ MAX_UNKNOWNS = 64
 FAMILY_TRIES = 12
 SPACE_TRIES = 40
 ANGLES = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-1/3")))  # (half) tangents
-CANDIDATE = 30  # steps that count for making an array of a kind
+CANDIDATE = 30  # steps that count for an array of a kind, and for each row of one that is made
 MAX_SIGNS = 4  # entries of an array of which all values are tried
 
 
@@ -266,6 +266,7 @@ def _members(make: Family, shape: tuple[int, ...], draw: random.Random) -> Any |
     """Return a matrix made by `make`, or a stack of them for a tensor with more than two axes."""
     *counts, rows, cols = shape
     if not counts:
+        spend(CANDIDATE * max(rows, cols))
         return make(rows, cols, draw)
     if not prod(counts):
         return zeros(shape)
@@ -285,6 +286,7 @@ class _Space(NamedTuple):
 
     def element(self, draw: random.Random, largest: int) -> Any:
         """Return a random solution, with integer coefficients up to `largest`."""
+        spend(2 * len(self.basis) * len(self.point))
         flat = self.point
         for direction in self.basis:
             factor = draw.randint(-largest, largest)

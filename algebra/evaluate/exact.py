@@ -60,6 +60,7 @@ else:
 
 REMEMBERED = 1  # sums within which values are kept: further inside there are too many
 NODE = 3  # work steps for a node of the tree, besides those for its entries
+MEMBER = 20  # work steps for the place of a member at affine indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,7 @@ def _one_hot(e: OneHot, a: Assignment, indices: dict[str, int]) -> Any:
 
 
 def _affine_member(e: AffineMember, a: Assignment, indices: dict[str, int]) -> Any:
+    spend(MEMBER)
     place = e.place(a.size, lambda variable: _at(variable, indices))
     array = a.arrays[e.family.name]
     if not all(0 <= k < length for k, length in zip(place, array.shape, strict=False)):

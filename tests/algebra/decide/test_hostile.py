@@ -40,7 +40,8 @@ from sympy import (
     Transpose,
 )
 
-from otimes.algebra.budget import LEAST, STEPS
+from otimes.algebra.budget import LEAST, STEPS, Budget
+from otimes.algebra.decide import satisfy
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, kron, matadd, matmul
@@ -236,6 +237,12 @@ SOON += ["a coefficient of 5,000 digits"]
 @pytest.mark.parametrize("name", SOON)
 def test_a_quarter_of_the_usual_budget_is_enough_for_most(name: str) -> None:
     assert answered(TRUE[name](), 5) == "proved"
+
+
+def test_each_member_of_a_family_that_is_drawn_counts_as_work() -> None:
+    with Budget(1) as budget:
+        satisfy._members(satisfy._permutation, (96, 2, 2), random.Random(0))
+    assert budget.spent == 96 * 2 * satisfy.CANDIDATE
 
 
 def test_numbers_that_cannot_be_factored_are_named() -> None:
