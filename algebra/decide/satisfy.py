@@ -69,8 +69,9 @@ def satisfying(
     if factors and draw.random() < 0.3:  # where one vanishes, a hypothesis says the least
         zero = (draw.choice(factors), sympy.S.Zero)
         assignment = _with_scalar(zero, assignment, signature, draw)
-    inside = draw.random() < 0.5  # g(A) = g(B) holds where A = B, perhaps nowhere else exactly
-    solved = [_arguments(*pair) for pair in given] if inside else given
+    solved = [_arguments(*pair) for pair in given]  # g(A) = g(B) holds where A = B
+    if solved != [*given] and draw.random() < 0.5:  # perhaps it holds elsewhere, too
+        solved = [*given]
     speaks = [(pair, _names(pair)) for pair in solved]
     for pair, names in speaks:
         if not names:
