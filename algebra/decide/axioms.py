@@ -331,6 +331,13 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             yield 0, pair
 
 
+@_subjects("gelu_erf", of_pairs=True)
+def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for e, other in permutations(pair):
+        if _is(e, "gelu") and _is(other, "erf"):
+            yield 0, {"X": e.argument}
+
+
 @_subjects("sigmoid_tanh")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if _is(e, "tanh"):

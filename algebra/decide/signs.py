@@ -32,7 +32,13 @@ NONNEGATIVE: Signs = frozenset({"nonnegative"})
 NONZERO: Signs = frozenset({"nonzero"})
 POSITIVE = NONNEGATIVE | NONZERO
 NAMED = {"positive": POSITIVE, "nonnegative": NONNEGATIVE, "nonzero": NONZERO}
-OF_VALUES = {"exp": POSITIVE, "sigmoid": POSITIVE, "relu": NONNEGATIVE}
+OF_VALUES = {
+    "exp": POSITIVE,
+    "sigmoid": POSITIVE,
+    "softplus": POSITIVE,
+    "relu": NONNEGATIVE,
+    "abs": NONNEGATIVE,
+}
 
 
 class SignsIn:

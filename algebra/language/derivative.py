@@ -235,6 +235,7 @@ _DERIVATIVES: dict[str, Callable[[Any, Any], Any]] = {
     RECIPROCAL: lambda x, one: matmul(-1, HadamardPower(Activation(RECIPROCAL, x), 2)),
     "sqrt": lambda x, one: matmul(sympy.S.Half, Activation(RSQRT, x)),
     RSQRT: lambda x, one: matmul(-sympy.S.Half, HadamardPower(Activation(RSQRT, x), 3)),
+    "softplus": lambda x, one: Activation("sigmoid", x),
     "tanh": lambda x, one: matadd(one, matmul(-1, HadamardPower(Activation("tanh", x), 2))),
     "sigmoid": _of_sigmoid,
     "silu": _gate,

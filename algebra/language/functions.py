@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
-from math import pi, sqrt
+from math import inf, pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 from mpmath import iv
@@ -299,6 +299,34 @@ KNOWN: dict[str, Function] = {
             r"\sigma",
             "the logistic function",
             nonnegative=True,
+        ),
+        Function(
+            "abs",
+            lambda x: np.abs(x),
+            lambda torch, x: torch.abs(x),
+            lambda x: abs(x),
+            r"\operatorname{abs}",
+            "the absolute value, entry by entry",
+            at_zero=0,
+            nonnegative=True,
+        ),
+        Function(
+            "softplus",
+            lambda x: np.logaddexp(0, x),
+            lambda torch, x: torch.nn.functional.softplus(x, threshold=inf),
+            lambda x: iv.log(1 + iv.exp(x)),
+            r"\operatorname{softplus}",
+            "Dugas et al. 2001, Incorporating second-order functional knowledge",
+            nonnegative=True,
+        ),
+        Function(
+            "erf",
+            lambda x: special.erf(x),
+            lambda torch, x: torch.erf(x),
+            lambda x: _erf(x),
+            r"\operatorname{erf}",
+            "the Gauss error function",
+            at_zero=0,
         ),
         Function(
             "exp",

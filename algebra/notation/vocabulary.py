@@ -134,7 +134,7 @@ ROWWISE = words("FFN MLP SAE LN RMSNorm LayerNorm layernorm attn")
 ELEMENTWISE = {
     "ReLU": "relu", "relu": "relu", "GELU": "gelu", "GeLU": "gelu", "gelu": "gelu", "SiLU": "silu",
     "silu": "silu", "tanh": "tanh", "sigmoid": "sigmoid", "exp": "exp", "log": "log",
-    "sin": "sin", "cos": "cos",
+    "sin": "sin", "cos": "cos", "erf": "erf", "softplus": "softplus",
 }  # fmt: skip
 BEYOND = words(
     """

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
-from otimes.algebra.notation.tree import Grid, Name, Node, Number, walk
+from otimes.algebra.notation.tree import Grid, Name, Node, Norm, Number, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.declarations import CLOSE
@@ -135,6 +135,7 @@ class ShapeConflicts:
             or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
+            or _with_bars(terms)
         )
         if why:
             return replace(found, verdict="undecided", why=f"{error}{why}")
@@ -283,3 +284,9 @@ class ShapeConflicts:
         return found.verdict in ("proved", "needs-hypothesis") or (
             square and found.verdict == "undecided"
         )
+
+
+def _with_bars(terms: Sequence[Node]) -> str:
+    """Return that bars may stand for absolute values, where there are any, or ""."""
+    barred = [e for term in terms for e in walk(term) if isinstance(e, Norm) and e.mark == "|"]
+    return f", but “{latex(barred[0])}” may be taken entry by entry" if barred else ""

@@ -432,6 +432,8 @@ class World:
                 return share if x >= 0 else 1 - share
             case "silu":
                 return x * self.function("sigmoid", x)
+            case "abs":
+                return abs(x)
             case "gelu" | "gelu_tanh":
                 return x * self.function(f"s of {name}", x)
             case "quick_gelu":

@@ -202,3 +202,12 @@ def test_the_work_for_all_edits_of_an_equation_is_bounded(monkeypatch: pytest.Mo
     monkeypatch.setattr("otimes.proofs.documents.suggestions.MOST_WORK", -1)
     text = text.replace("(A + B)" * 20 + " = A", r"(A B)^\top = A^\top B^\top")
     assert not check_text(text).equations[-1].suggestion
+
+
+def test_bars_around_a_matrix_may_be_absolute_values() -> None:
+    text = (
+        r"Let $X \in \mathbb{R}^{n \times d}$. Then $|X| = \mathrm{relu}(X) + \mathrm{relu}(-X)$."
+    )
+    found = check_text(text).equations[-1]
+    assert found.verdict == "undecided"
+    assert found.why.endswith("“| X |” may be taken entry by entry")

@@ -46,6 +46,10 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "tanh": mp.tanh,
     "sin": mp.sin,
     "cos": mp.cos,
+    "abs": abs,
+    "softplus": lambda x: mp.log1p(mp.exp(x)),
+    "erf": mp.erf,
+    "gelu": lambda x: x * mp.ncdf(x),
     "f": polynomial,
 }
 ENTRIES: dict[str, Callable[[int, int, int], bool | int]] = {

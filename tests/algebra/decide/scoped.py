@@ -540,6 +540,9 @@ NAMED: dict[str, Callable[[Any], Any]] = {
     "sqrt": _sqrt,
     "log": _log,
     "reciprocal": lambda x: divided(1, x),
+    "abs": abs,
+    "softplus": lambda x: Real.log1p(Real.exp(real(x))),
+    "erf": lambda x: Real.erf(real(x)),
 }
 
 

@@ -322,6 +322,9 @@ TRUE_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "log": np.log,
     "sin": np.sin,
     "cos": np.cos,
+    "abs": lambda x: np.maximum(x, -x),
+    "softplus": lambda x: np.log1p(np.exp(x)),
+    "erf": lambda x: 2 * scipy.special.ndtr(np.sqrt(2) * x) - 1,
 }
 DOMAINS = {
     "rsqrt": lambda x: x > 0,

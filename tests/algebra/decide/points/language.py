@@ -520,3 +520,13 @@ pair(
     DiagMatrix(pv),
 )
 pair("slice of stacked weights", selection((d, k), 1) * col(W, W2.T) * xd, W2.T * xd, 2 * W2.T * xd)
+pair("absolute value", f("abs", X), f("relu", X) + f("relu", -X), f("relu", X) - f("relu", -X))
+pair("relu by the absolute value", f("relu", X), (X + f("abs", X)) / 2, f("abs", X))
+pair("softplus turned", f("softplus", X) - f("softplus", -X), X, f("relu", X) - f("softplus", -X))
+pair(
+    "gelu by erf",
+    f("gelu", X),
+    had(X / 2, ones(n, d) + f("erf", Rational(1, 2) ** Rational(1, 2) * X)),
+    had(X / 2, ones(n, d) + f("erf", X)),
+)
+pair("erf is odd", f("erf", -X * W), -f("erf", X * W), f("erf", X * W))
