@@ -379,8 +379,8 @@ class Example:
 def said(given: Any) -> tuple[Any, ...]:
     """Return the hypotheses of an equation one by one; declared properties as equations.
 
-    A matrix without negative entries stays a `Fact`: that is no equation. Raises: OtimesError for
-    what is no hypothesis.
+    That a matrix has no negative entries stays a `Fact`, because it is no equation.
+    Raises: OtimesError where something given is neither an equation nor a property.
 
     >>> n = sympy.Symbol("n")
     >>> A = sympy.MatrixSymbol("A", n, n)
