@@ -954,14 +954,21 @@ class Reader:
         for wire in tops:
             if wire not in touched:
                 factor = multiply(factor, (dict(self.sizes[wire]), UNITY))
+        affine = {w for label, wires in boxes if self.forms(label)[0] for w in wires}
         for wire in tops:
-            boxes = self.directed(boxes, wire)
+            boxes = self.directed(boxes, wire) if wire in affine else boxes
         outer = sorted(touched - inner)
         number_of = {wire: k for k, wire in enumerate(outer)}
         shown = tuple(numbered(self.counted(boxes), number_of, self.tries))
         kept = tuple([wire for wire in tops if wire in touched])
         pairs = tuple(sorted(apart.items()))
         return (tuple(outer), pairs, shown), Term(factor, boxes, pairs, kept)
+
+    def forms(self, label: int) -> tuple[bool, Any, list[Any]]:
+        """Return whether a label is of a member at affine indices, its parts, and its blocks."""
+        what, *blocks = known if type(known := self.whats[label]) is tuple else (known,)
+        affine = type(what) is tuple and type(what[0]) is tuple and what[0][0] == "tensor"
+        return affine, what, blocks
 
     def directed(self, boxes: tuple[Box, ...], wire: int) -> tuple[Box, ...]:
         """Return boxes with N - 1 - w for w in a sum over w, if their labels come first then.
@@ -971,8 +978,7 @@ class Reader:
         end = plus(self.sizes[wire], UNITY.items(), -1)
         turned, here, there = [], [], []
         for label, wires in boxes:
-            what, *blocks = known if type(known := self.whats[label]) is tuple else (known,)
-            affine = type(what) is tuple and type(what[0]) is tuple and what[0][0] == "tensor"
+            affine, what, blocks = self.forms(label)
             forms, ranges = what[1:] if affine else ((), ())
             columns = list(zip(ranges, wires, strict=False))
             if wire in wires[len(columns) :]:
@@ -1147,7 +1153,7 @@ class Reader:
                 demand(type(k) is int and abs(k) <= MAX_POWER, "a power that is not whole")
                 x = self.matrix(arg, scope) if k >= 0 else self.inverse(arg, scope)
                 self.fit(x.rows, x.cols)
-                return self.product([x] * abs(k)) if k else x._replace(at=self.delta)
+                return self.repeated(x, abs(k)) if k else x._replace(at=self.delta)
             case ["Pow", arg, k]:
                 return self.scalar_power(arg, k, scope)
             case ["BlockMatrix", list(line), *lines]:
@@ -1301,6 +1307,13 @@ class Reader:
             return [t for m, terms in here for t in self.times(terms, matrices[-1].at(m, j))]
 
         return Matrix(matrices[0].rows, matrices[-1].cols, at)
+
+    def repeated(self, x: Matrix, times: int) -> Matrix:
+        """Return a power of a matrix; a high one as the product of two halves."""
+        if times < 64 or len(x.rows) > 1:
+            return self.product([x] * times)
+        half = times // 2
+        return self.product([self.repeated(x, half), self.repeated(x, times - half)])
 
     def kron(self, x: Matrix, y: Matrix) -> Matrix:
         """Return a Kronecker product; the index into x varies slowest.

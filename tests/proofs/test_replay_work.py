@@ -116,3 +116,11 @@ def test_each_check_has_its_own_count() -> None:
     replay.check(made)
     replay.spend(replay.WORK[0] - 1)
     replay.check(made)
+
+
+def test_a_high_power_is_checked_by_halves() -> None:
+    """Factor by factor, the products of A^2400 would take more than all steps of one check."""
+    high = ["MatPow", A, 2400]
+    assert replay.check(by_hand(mul(high, high), ["MatPow", A, 4800]))
+    with pytest.raises(replay.Rejected, match="terms do not cancel"):
+        replay.check(by_hand(mul(high, high), ["MatPow", A, 4799]))
