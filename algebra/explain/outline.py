@@ -83,7 +83,7 @@ IDEAS: dict[str, str] = {
     "positive factors pass": "relu_scale relu_scale_columns rsqrt_scale relu_nonnegative",
     "what the activation satisfies": """
         activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-        abs_relu softplus_log gelu_erf
+        abs_relu softplus_log
         relu_idempotent relu_square relu_parts sigmoid_exp
     """,
     "exponentials and logarithms": """

@@ -414,7 +414,7 @@ def _declared(axiom: Axiom, *kinds: type, symbol: Any = None) -> Rule:
 for _name in (
     *("softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"),
     *("causal_mask_first", "activation_reflected", "activation_odd", "sigmoid_reflected"),
-    *("sigmoid_gate", "sigmoid_tanh", "abs_relu", "softplus_log", "gelu_erf"),
+    *("sigmoid_gate", "sigmoid_tanh", "abs_relu", "softplus_log"),
     *("exp_sum", "exp_reflected", "relu_idempotent"),
     *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),

@@ -56,7 +56,7 @@ def judged_alone(attack: Callable[[int], Any], seed: int) -> Judged:
         refused = rejected(verdict) if proved else None
     return Judged(
         seed,
-        verdict and verdict.status,
+        verdict.status if verdict is not None else None,
         wrong and told(claim, seed, wrong),
         refused and told(claim, seed, refused),
     )
@@ -90,7 +90,7 @@ def with_trials(attack: Callable[[int], Any], part: int) -> tuple[Judged, ...]:
     for seed in seeds(part, WITH_TRIALS):
         claim = attack(10**6 + seed).claim()
         verdict, wrong = judged(claim, seed)
-        status = verdict and verdict.status
+        status = verdict.status if verdict is not None else None
         found.append(Judged(seed, status, wrong and told(claim, seed, wrong), None))
     return tuple(found)
 
