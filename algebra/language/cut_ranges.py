@@ -13,7 +13,7 @@
 >>> l = sympy.Symbol("l", integer=True)
 >>> F = Family("F", (2 * L,), n, n)
 >>> print(unicode_text(cut(LayerProduct(F[l], (l, 2 * L)), frozenset({n, L}), frozenset())))
-∏←_l<L (F[2 l + 1] F[2 l])
+∏←_l<L (F[2*l + 1] F[2*l])
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Paths:
 
         >>> print(paths("two_layer", [5, 6, 7, 8]).up_to(0, -1, 9))
         path    order    logit
-        direct      0  +0.2683
+        direct      0  +1.3699
         the 1 path of order 0
         """
         if not isinstance(order, int | np.integer) or not 0 <= order <= 3:
