@@ -28,8 +28,10 @@ def head_behaviour(model: ModelSource, prompts: Prompts | None = None) -> Named:
     r"""Return three scores of each head [score, layer, head], from 0 to 1.
 
     previous token: mean over i of $A_{i, i-1}$; duplicate token: mean of
-    $\sum_{j<i, t_j=t_i} A_{ij}$ over those i whose token occurred before; prefix matching (on
-    prompts that repeat with period p): $A_{i, i-p+1}$. `prompts` have one length.
+    $\sum_{j<i, t_j=t_i} A_{ij}$ over those i whose token occurred before; prefix matching: mean of
+    $\sum_{j<i, t_j=t_i} A_{i, j+1}$ over the same i, NaN if no token occurs twice. On the prompts
+    by default, p random tokens twice, it is the mean of $A_{i, i-p+1}$ over the second half.
+    `prompts` have one length.
     Source: Olsson et al. 2022; Wang et al. 2023, “Interpretability in the wild”.
 
     >>> from otimes.numeric.load import load_model
@@ -38,12 +40,13 @@ def head_behaviour(model: ModelSource, prompts: Prompts | None = None) -> Named:
     """
     model = load_model(model)
     tokens = read_prompts(model, repeated_prompts(model.d_vocab) if prompts is None else prompts)
-    previous, prefix = (
-        pairs(tokens.shape[1]) for pairs in (previous_token_pairs, prefix_matching_pairs)
-    )
-    same = same_token_pairs(tokens)
+    previous, same = previous_token_pairs(tokens.shape[1]), same_token_pairs(tokens)
+    if prompts is None:
+        prefix = np.broadcast_to(prefix_matching_pairs(tokens.shape[1]), same.shape)
+    else:
+        prefix = np.roll(same, 1, axis=2)  # the token after; of a query there is one before it
     totals = attention_totals(model, tokens, previous, same, prefix)
-    counts = (previous.sum() * len(tokens), same.any(axis=2).sum(), prefix.sum() * len(tokens))
+    counts = (previous.sum() * len(tokens), *(m.any(axis=2).sum() for m in (same, prefix)))
     with np.errstate(invalid="ignore"):  # NaN where no token occurs twice
         values = totals / np.array(counts, dtype=float)[:, None, None]
     return Named("attention score", values, ("score", "layer", "head"), {"score": SCORES})
