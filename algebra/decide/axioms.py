@@ -242,12 +242,10 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 0, {"S": e.args[0]}
 
 
-@_subjects("causal_softmax_last", of_pairs=True)
-def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for e, last in permutations(pair):
-        causal = isinstance(e, RowSoftmax) and isinstance(e.mask, CausalMask)
-        if causal and isinstance(last, OneHotLast) and same_size(last.args[0], e.shape[0]):
-            yield 0, {"S": e.args[0]}
+@_subjects("causal_softmax_last")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if isinstance(e, RowSoftmax) and isinstance(e.mask, CausalMask):
+        yield 0, {"S": e.args[0]}
 
 
 @_subjects("softmax_alone")
@@ -329,13 +327,6 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         pair = dict(zip("xy", scores.blocks, strict=True))
         if all(part.shape[1] == 1 for part in pair.values()):
             yield 0, pair
-
-
-@_subjects("gelu_erf", of_pairs=True)
-def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    for e, other in permutations(pair):
-        if _is(e, "gelu") and _is(other, "erf"):
-            yield 0, {"X": e.argument}
 
 
 @_subjects("sigmoid_tanh")
@@ -604,14 +595,18 @@ def instances(
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
     nodes += [e for e in map(_without_number, nodes) if e is not None and e not in nodes]
     stated = set(nodes)
-    quotients = any(_is(e, "reciprocal") for e in nodes)
+    related = {
+        "softmax_quotient": any(_is(e, "reciprocal") for e in nodes),
+        "gelu_erf": any(_is(e, "erf") for e in nodes),
+        "causal_softmax_last": any(isinstance(e, OneHotLast) for e in nodes),
+    }
     found = []
     for node in nodes:  # the list grows: a function after a selection of rows is added
         for instance in _said_of(node, proves, signs):
             if instance.axiom == "rsqrt_square" and node not in stated:
                 continue  # its argument may be zero, unless the claim takes its root
-            if instance.axiom == "softmax_quotient" and not quotients:
-                continue
+            if not related.get(instance.axiom, True):
+                continue  # it is about a function that the claim does not have
             found.append(instance)
             if len(nodes) < MAX_FUNCTIONS:
                 nodes += [f for f in dict.fromkeys(functions_in(instance.rhs)) if f not in nodes]

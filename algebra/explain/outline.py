@@ -70,29 +70,32 @@ IDEAS: dict[str, str] = {
     "definition of the norm": "rms_norm_definition layer_norm_definition norm_scale norm_row",
     "softmax of a row": """
         softmax_shift softmax_constant softmax_row softmax_sum softmax_exp softmax_mask
+        softmax_quotient softmax_two
         softmax_permute_columns softmax_unseen_columns softmax_alone log_softmax
     """,
     "the causal mask": """
         causal_mask_product causal_mask_is_mask causal_mask_diagonal causal_mask_order
-        causal_mask_first causal_softmax_first
+        causal_mask_first causal_softmax_first causal_softmax_last
     """,
     "a function acts on each row or entry": """
         activation_row activation_repeat activation_zero activation_ones activation_choose_columns
         function_choose_rows
     """,
-    "positive factors pass": "relu_scale relu_scale_columns rsqrt_scale relu_nonnegative",
+    "positive factors pass": """
+        relu_scale relu_scale_columns relu_scale_rows norm_scale_rows rsqrt_scale relu_nonnegative
+    """,
     "what the activation satisfies": """
         activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-        abs_relu softplus_log
+        abs_relu softplus_log gelu_erf tanh_exp
         relu_idempotent relu_square relu_parts sigmoid_exp
     """,
     "exponentials and logarithms": """
-        exp_sum exp_reflected exp_log log_exp log_product log_reciprocal log_root log_sigmoid
-        logsumexp_shift
+        exp_sum exp_reflected root_exp exp_half_log softplus_reflected exp_log log_exp log_product
+        log_reciprocal log_root log_sigmoid logsumexp_shift
     """,
     "reciprocals and roots": """
         reciprocal_twice reciprocal_product reciprocal_exp reciprocal_sqrt reciprocal_cancel
-        rsqrt_square rsqrt_sqrt sqrt_square sqrt_product
+        rsqrt_square rsqrt_sqrt sqrt_square sqrt_product root_square
     """,
     "rotations by angles": "rotation_mul cos_even circle angle_sum",
     "shifts and positions": """

@@ -27,7 +27,7 @@ from otimes.algebra.language.nonlinear import (
     definition,
 )
 
-POSITIVE = ("exp", "sigmoid", "rsqrt")
+POSITIVE = ("exp", "sigmoid", "softplus", "rsqrt")
 ODD = tuple(STATEMENTS["activation_odd"]["forms"][0]["functions"])
 KEEPS_SIGN = ("relu", "gelu", "gelu_tanh", "silu", "tanh")  # g(x) ≥ 0 for x ≥ 0
 

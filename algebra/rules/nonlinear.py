@@ -370,7 +370,7 @@ def plain(e: Any) -> Any:
         return ("function", e.name, plain(e.argument))
     if not e.args or isinstance(e, sympy.MatrixSymbol):
         return e
-    return (kind, *map(plain, e.args))
+    return (kind.__name__, *map(plain, e.args))  # SymPy compares with a name, not with a class
 
 
 def _scaled(e: Any, factor: Any) -> Any:
@@ -394,14 +394,15 @@ def _looks_negative(e: Any) -> bool:
     return bool(sympy.Mul(*_factors(e)[0]).could_extract_minus_sign())
 
 
-def _declared(axiom: Axiom, *kinds: type, symbol: Any = None) -> Rule:
+def _declared(axiom: Axiom, *kinds: type, signed: str = "") -> Rule:
     """Register the rule of an axiom, which applies it to the functions that occur.
 
-    `symbol`, if given, is what the example has for X, of which the axiom requires a sign.
+    Of `signed`, a symbol of the axiom, a sign is required: its example has exp of it instead.
     """
     shown = axiom.example
-    if symbol is not None:
-        shown = instance(axiom.name, 0, {**shown.values, "X": symbol})
+    if signed:
+        positive = Activation("exp", shown.values[signed])
+        shown = instance(axiom.name, 0, {**shown.values, signed: positive})
 
     def build(e: Any) -> Iterator[Any]:
         for new, _ in instances(axiom.name, e):
@@ -415,7 +416,9 @@ for _name in (
     *("softmax_sum", "causal_mask_is_mask", "causal_mask_diagonal", "causal_mask_order"),
     *("causal_mask_first", "activation_reflected", "activation_odd", "sigmoid_reflected"),
     *("sigmoid_gate", "sigmoid_tanh", "abs_relu", "softplus_log"),
-    *("exp_sum", "exp_reflected", "relu_idempotent"),
+    *("exp_sum", "exp_reflected", "relu_idempotent", "softmax_quotient", "softmax_two"),
+    *("root_exp", "exp_half_log", "softplus_reflected", "root_square"),
+    *("gelu_erf", "causal_softmax_last", "tanh_exp"),
     *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
     *("softmax_exp", "causal_softmax_first", "softmax_alone"),
@@ -440,6 +443,8 @@ for _name in (
     *("reciprocal_cancel", "rsqrt_sqrt", "sqrt_square", "sqrt_product", "exp_log", "log_product"),
 ):
     _declared(AXIOMS[_name])
-_declared(AXIOMS["relu_nonnegative"], symbol=Activation("exp", X))
+_declared(AXIOMS["relu_nonnegative"], signed="X")
+_declared(AXIOMS["relu_scale_rows"], signed="w")
+_declared(AXIOMS["norm_scale_rows"], signed="w")
 _declared(AXIOMS["function_choose_rows"], *ROWWISE)
 PREMISED = tuple(name for name, axiom in AXIOMS.items() if name in RULES and axiom.example.premises)

@@ -26,7 +26,6 @@ UNREFUTED = {  # false, and why no numbers show it
     "gelu tanh form'": "π is no number of the language",
     "fixed point'": "few arguments are fixed points of the polynomial that stands for a function",
     "function of a period two'": "as above",
-    "whitened'": "few numbers satisfy its hypotheses",
     "normalised logs'": "logarithms of what sums to one have no exact values",
 }
 

@@ -243,6 +243,9 @@ SCALAR = {
     "log": math.log,
     "sin": math.sin,
     "cos": math.cos,
+    "abs": math.fabs,
+    "softplus": lambda x: math.log1p(math.exp(x)),
+    "erf": math.erf,
 }
 POINTS = [Fraction(p, q) for p in (-31, -7, -2, 0, 1, 3, 20) for q in (1, 2, 5)]
 ROUNDOFF = 1e-14  # a few ulp of a value near 1; values here are below 32

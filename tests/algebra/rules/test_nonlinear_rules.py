@@ -236,7 +236,9 @@ def test_every_axiom_is_a_rule_and_says_what_the_axiom_says() -> None:
     assert nonlinear.PREMISED
     for name, axiom in AXIOMS.items():
         said = axiom.example
-        if name in ("relu_nonnegative", "squares_zero"):  # no side of the statement has the sign
+        if name in ("relu_nonnegative", "relu_scale_rows", "norm_scale_rows", "squares_zero"):
+            continue  # no side of the statement has the sign
+        if name == "function_injective":  # its sides are any two matrices
             continue
         derivation = explain(said.lhs, said.rhs, given=said.premises)
         assert derivation is not None
