@@ -434,6 +434,11 @@ class World:
                 return x * self.function("sigmoid", x)
             case "abs":
                 return abs(x)
+            case "softplus":
+                return binary_logarithm(1 + power_of_two(x))
+            case "erf":  # gelu(x) = x (1 + erf(x/√2))/2, where a root is a float
+                turned = Fraction(float(x) * 2**0.5).limit_denominator(10**6)
+                return 2 * self.function("s of gelu", turned) - 1
             case "gelu" | "gelu_tanh":
                 return x * self.function(f"s of {name}", x)
             case "quick_gelu":

@@ -422,7 +422,7 @@ def shapley_method() -> Method:
         yield Trial("up to each order", ensemble.replay(-1, 3), sums, much)
 
     rests = ("graded_pass", "shapley_every_depth", "shapley_two_layers", "shapley_four_layers")
-    other_tables = ("virtual_heads", "triples", "top", "scores", "likeliest", "summary")
+    other_tables = ("virtual_heads", "triples", "top", "scores", "likeliest", "summary", "up_to")
     return Method(
         "ot.paths",
         rests,
