@@ -125,7 +125,7 @@ AXIOMS = _names("""
     causal_mask_is_mask causal_mask_diagonal causal_mask_order causal_mask_first
     causal_mask_product causal_softmax_first softmax_alone
     activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-    abs_relu softplus_log gelu_erf softmax_quotient softmax_two causal_softmax_last root_exp
+    abs_relu softplus_log gelu_erf softmax_two causal_softmax_last root_exp
     exp_half_log softplus_reflected root_square relu_scale_rows norm_scale_rows tanh_exp exp_sum
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
     shift_entries shift_back shift_mask shift_positions position_ends position_sums

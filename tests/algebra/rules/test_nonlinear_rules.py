@@ -238,8 +238,8 @@ def test_every_axiom_is_a_rule_and_says_what_the_axiom_says() -> None:
         said = axiom.example
         if name in ("relu_nonnegative", "relu_scale_rows", "norm_scale_rows", "squares_zero"):
             continue  # no side of the statement has the sign
-        if name == "function_injective":  # its sides are any two matrices
-            continue
+        if name in ("function_injective", "softmax_quotient"):
+            continue  # its sides are any two matrices; it fits every softmax and is not searched
         derivation = explain(said.lhs, said.rhs, given=said.premises)
         assert derivation is not None
         assert [step.rule for step in derivation] == [BY_OTHER_NAMES.get(name, name)]
