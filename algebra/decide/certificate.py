@@ -19,7 +19,7 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import DATA, Instance
+from otimes.algebra.decide.axiom_statements import DATA, Instance
 from otimes.algebra.decide.certificate_context import Context
 from otimes.algebra.decide.certificate_positions import at_position
 from otimes.algebra.decide.certificate_trees import (

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from otimes.algebra.decide.axioms import Instance
+from otimes.algebra.decide.axiom_statements import Instance
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, Trial
 from otimes.algebra.decide.entailment import Use

@@ -12,7 +12,8 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import STATEMENTS, Instance, entrywise_root, instance
+from otimes.algebra.decide.axiom_statements import STATEMENTS, Instance, instance
+from otimes.algebra.decide.function_parts import entrywise_root
 from otimes.algebra.language.linear import as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
 

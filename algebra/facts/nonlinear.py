@@ -11,7 +11,7 @@ from typing import Any
 
 import sympy
 
-from otimes.algebra.decide.axioms import STATEMENTS
+from otimes.algebra.decide.axiom_statements import STATEMENTS
 from otimes.algebra.facts.fact import Fact
 from otimes.algebra.facts.fact_set import TRIANGLES, FactSet
 from otimes.algebra.facts.hypotheses import PAIRED

@@ -28,7 +28,9 @@ from sympy import (
     ZeroMatrix,
 )
 
-from otimes.algebra.decide.axioms import AXIOMS, CONSTANTS, Axiom, Equation, instance
+from otimes.algebra.decide.axiom_statements import Axiom, Equation, instance
+from otimes.algebra.decide.axioms import AXIOMS
+from otimes.algebra.decide.function_parts import CONSTANTS
 from otimes.algebra.decide.signs import SignsIn
 from otimes.algebra.language import functions
 from otimes.algebra.language.intervals import Interval

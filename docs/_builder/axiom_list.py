@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from otimes.algebra.decide.axioms import AXIOMS, Axiom
+from otimes.algebra.decide.axiom_statements import Axiom
+from otimes.algebra.decide.axioms import AXIOMS
 
 CALLED = re.compile(r"\w+\(|(?:relu|silu|tanh|sigmoid)\b")
 """The name of a function, or a call of one."""

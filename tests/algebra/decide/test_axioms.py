@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import sympy
 
-from otimes.algebra.decide.axioms import AXIOMS, Axiom, Instance, instance
+from otimes.algebra.decide.axiom_statements import Axiom, Instance, instance
+from otimes.algebra.decide.axioms import AXIOMS
 from otimes.algebra.decide.counterexample import draw_assignment
 from otimes.algebra.decide.satisfy import holds
 from otimes.algebra.errors import OtimesError
