@@ -12,7 +12,7 @@ from typing import Any
 from otimes.algebra.decide.display import counterexample_html
 from otimes.algebra.errors import LanguageError, RuleError, ShapeError
 from otimes.algebra.explain.derivation import Step, one_step
-from otimes.algebra.facts.equations import stated
+from otimes.algebra.facts.equations import Need, stated
 from otimes.algebra.language.assumptions import inequalities_of
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.unicode import unicode_text
@@ -52,6 +52,11 @@ class Link:
         how = f"by {self.step.rule}" if self.step else several
         return f"proved, {how}" if self.status == "proved" else f"{self.status}: {self.reason}"
 
+    @property
+    def holds_if(self) -> str:
+        """The usual hypotheses under which a refuted link holds, in words; else ""."""
+        return self.verdict.holds_if if self.verdict is not None else ""
+
     def __str__(self) -> str:
         return f"{unicode_text(self.before)} = {unicode_text(self.after)}   ({self.found})"
 
@@ -76,12 +81,17 @@ class Chain(tuple[Link, ...]):
         return next((k for k, link in enumerate(self, 1) if link.status != "proved"), None)
 
     def __str__(self) -> str:
-        """Return the links by number, each failing one with its counterexample."""
+        """Return the links by number, each failing one with its counterexample, and what it needs.
+
+        A refuted link says under which usual hypotheses it holds.
+        """
         lines = []
         for number, link in enumerate(self, 1):
             lines.append(f"{number}. {link}")
             if link.verdict is not None and link.verdict.counterexample is not None:
                 lines.append(indent(str(link.verdict.counterexample), "       "))
+            if link.holds_if:
+                lines.append(f"       {link.holds_if}")
         links = "1 link" if len(self) == 1 else f"{len(self)} links"
         return "\n".join([*lines, f"{links}: {self._summary()}"])
 
@@ -105,6 +115,7 @@ class Chain(tuple[Link, ...]):
             rows.append(f"<tr>{''.join(f'{left}{cell}</td>' for cell in cells)}</tr>")
             if link.verdict is not None and link.verdict.counterexample is not None:
                 shown = counterexample_html(link.verdict.counterexample)
+                shown += f"<div>{escape(link.holds_if)}</div>" if link.holds_if else ""
                 rows.append(f'<tr><td></td><td colspan="2">{shown}</td></tr>')
         links = "1 link" if len(self) == 1 else f"{len(self)} links"
         return f"<table>{''.join(rows)}</table><div>{links}: {self._summary()}</div>"
@@ -134,13 +145,15 @@ def check_chain(
            B = np.array([[0, 0], [0, 1]])
            A = np.array([[0, 0], [1, 0]])
            # left side 0, right side 1 at row 0, column 1
+           it holds if B is diagonal and A is diagonal, or if B commutes with A, or if B times A \
+is the identity, or if A times B is the identity
     2 links: link 2 is not proved
     >>> found.first_failure
     2
     >>> check_chain("(A B)^T C = B^T A^T C", shapes="A: n n, B: n n, C: n d").passed
     True
     """
-    given = [given] if isinstance(given, str) else given
+    given = [given] if isinstance(given, str | Need) else given
     if any(isinstance(each, str) for each in (expressions, *expressions, *given)):
         expressions, given = read_chain(expressions, given, shapes)
     if len(expressions) < 2:

@@ -30,11 +30,20 @@ class RuleError(OtimesError):
 
 
 class Refuted(OtimesError):
-    """A claim to be proved is false; `.counterexample` has values at which it fails."""
+    """A claim to be proved is false; `.counterexample` has values at which it fails.
 
-    def __init__(self, message: str, counterexample: Any = None) -> None:
+    `.verdict` is the verdict. The message ends with the usual hypotheses under which the claim
+    holds, which are looked for when it is first read.
+    """
+
+    def __init__(self, message: str, counterexample: Any = None, verdict: Any = None) -> None:
         super().__init__(message)
         self.counterexample = counterexample
+        self.verdict = verdict
+
+    def __str__(self) -> str:
+        needed = self.verdict.holds_if if self.verdict is not None else ""
+        return "\n".join(filter(None, (super().__str__(), needed)))
 
 
 class Undecided(OtimesError):

@@ -160,6 +160,16 @@ class Verdict(Hinting):
         return tuple(found)
 
     @property
+    def holds_if(self) -> str:
+        """The hypotheses of `would_need` in words, if the claim was refuted; else "".
+
+        >>> decide("A A = A", shapes="A: n n").holds_if
+        'it holds if A is a projection'
+        """
+        said = [str(need) for need in self.would_need] if self.status == "refuted" else []
+        return f"it holds if {', or if '.join(said)}" if said else ""
+
+    @property
     def derived(self) -> Derived | None:
         """How the difference is a sum of hypotheses in contexts, if it was proved so."""
         if self._proof is None or self._claim is None or not self._proof.uses:
@@ -209,6 +219,10 @@ class Verdict(Hinting):
     def __repr__(self) -> str:
         return f"<{self.status}: {self.reason}>"
 
+    def __str__(self) -> str:
+        """Return the status and why; of what is refuted, also under which hypotheses it holds."""
+        return f"<{self.status}: {'; '.join(filter(None, (self.reason, self.holds_if)))}>"
+
     def _sides(self) -> str:
         """Return the claim as TeX."""
         claim = self._claim
@@ -238,6 +252,8 @@ class Verdict(Hinting):
             parts.append(f"<div>$$ {escape(sides)} $$</div>")
         if self.counterexample is not None:
             parts.append(counterexample_html(self.counterexample))
+            if self.holds_if:
+                parts.append(f"<div>{escape(self.holds_if)}</div>")
         elif self.steps is not None and len(self.steps):
             parts.append(self.steps._repr_html_())
         return "".join(parts)
@@ -325,7 +341,7 @@ def decide(
     """
     if isinstance(lhs, sympy.Eq):
         lhs, rhs, given = _sides(lhs, rhs, given)
-    given = [given] if isinstance(given, str) else given
+    given = [given] if isinstance(given, str | Need) else given
     hypotheses = given if isinstance(given, Sequence) else ()
     lemmas = _equations(lemma)
     if any(isinstance(each, str) for each in (lhs, rhs, *hypotheses, *lemmas)):
@@ -383,7 +399,7 @@ def prove(
     """
     verdict = decide(lhs, rhs, given, budget, shapes=shapes, lemma=lemma)
     if verdict.status == "refuted":
-        raise Refuted(f"false:\n{verdict.counterexample}", verdict.counterexample)
+        raise Refuted(f"false:\n{verdict.counterexample}", verdict.counterexample, verdict)
     if verdict.status == "undecided":
         raise Undecided(verdict.reason)
     return verdict

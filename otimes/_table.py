@@ -74,8 +74,13 @@ def shown_columns(report: Report) -> tuple[int, ...]:
     return tuple(
         column
         for column, name in enumerate(COLUMNS)
-        if name in ("theorem", "proof", "exact") or any(line[column].text != "-" for line in rows)
+        if name in ("theorem", "proof", "exact") or any(_says(line[column]) for line in rows)
     )
+
+
+def _says(cell: Cell) -> bool:
+    """Return whether a cell is worth a column: that no model was needed is not."""
+    return cell.text != "-" and not (cell.text == "none" and cell.well)
 
 
 def print_table(report: Report, console: Console) -> None:
@@ -104,7 +109,7 @@ def legend(report: Report, width: int = LEGEND_WIDTH) -> str:
     """Return what the columns of a report mean, and what else there is to say of it."""
     named = [COLUMNS[column] for column in shown_columns(report)]
     meaning = " ".join(f"{name}: {LEGEND[name]}." for name in named if name in LEGEND)
-    about_models = definitions(report) if "recorded" in named or "evaluated" in named else ""
+    about_models = definitions(report) if "recorded" in named else ""
     parts = (fill(meaning, min(width, LEGEND_WIDTH)), about_models, from_cache(report))
     return "\n".join(filter(None, parts))
 
@@ -214,7 +219,8 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
         for check in each.more:
             if not check.passed:
                 yield f"{name}: {check.name}", check.seen
-        if each.exact is not None and not each.exact.passed:
+        refuted = each.proof.status == "refuted"  # then the exact check fails at the same numbers
+        if each.exact is not None and not (each.exact.passed or refuted):
             yield f"{name}: exact check failed", each.exact.detail
         for model in each.models:
             if model.applies and not model.passed:

@@ -387,7 +387,7 @@ def said(given: Any) -> tuple[Any, ...]:
     >>> [each.lhs for each in said([sympy.Q.symmetric(A), sympy.Q.orthogonal(A)])]
     [A.T, A.T*A]
     """
-    alone = isinstance(given, Fact | sympy.Basic | Lemma | Example)
+    alone = isinstance(given, Fact | sympy.Basic | Lemma | Example | str)
     found: list[Any] = []
     for each in facts_in([given] if alone else given):
         if not isinstance(each, Fact):
@@ -398,7 +398,7 @@ def said(given: Any) -> tuple[Any, ...]:
         found += [Described(left, right, each) for left, right in equations_of(each)]
     for each in found:
         pair = isinstance(each, tuple | list) and len(each) == 2
-        if not (pair or isinstance(each, Fact | Lemma | Example | Described | sympy.Eq)):
+        if not (pair or isinstance(each, Fact | Lemma | Example | Described | sympy.Eq | str)):
             raise OtimesError(
                 f"the hypothesis {each} is not understood: a theorem has as hypotheses equations "
                 "(pairs or sympy.Eq), properties of matrices (Fact, attention_pattern, Q.…) and "

@@ -278,14 +278,15 @@ class Report:
         still_true = sum(len(m.still_true) for m in mutants)
         escaped = sum(len(m.escaped) for m in mutants)
         parts = [f"{self.states()}", f"{exact} exact"]
-        if seen or any(t.models for t in theorems):
+        if seen:
             on = f"on {len(seen)} model{'' if len(seen) == 1 else 's'}"
             parts.append(
                 f"{recorded} compared with recorded activations and "
                 f"{len(held) - recorded} evaluated {on} (worst error/bound {worst:.2g})"
             )
         if mutants:
-            parts += [f"{refuted} mutants refuted", f"{still_true} still true"]
+            parts += [f"{refuted} mutants refuted"]
+            parts += [f"{still_true} still true"] if still_true else []
         parts += [f"{escaped} escaped"] if escaped else []
         number = f"{len(theorems)} theorem{'' if len(theorems) == 1 else 's'}"
         return f"{number}: {', '.join(parts)}"

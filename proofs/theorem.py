@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import inspect as python_inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
 from html import escape
@@ -30,8 +30,9 @@ from otimes.algebra.errors import ConventionError, OtimesError
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.shapes import inspect, shape_of
 from otimes.algebra.language.signature import Signature
+from otimes.algebra.notation.text import read_claim
 from otimes.numeric.binding import WEIGHT_AXES
-from otimes.proofs.claims import Bound, Claim, Lemma, Statement, assumed, equations
+from otimes.proofs.claims import Bound, Claim, Lemma, NonIdentity, Statement, assumed, equations
 from otimes.proofs.render import SIGNS, TEX, said
 from otimes.proofs.theorem_files import PREFIX, described, from_file, line_of
 
@@ -53,6 +54,7 @@ class Theorem:
     covers: tuple[str, ...]
     prose: str
     state: Callable[[], Claim]
+    shapes: str = ""
 
     def __reduce__(self) -> tuple[Any, tuple[str, ...]]:
         """Pickle by reference, as a function is: an entry is a variable of its module."""
@@ -69,7 +71,7 @@ class Theorem:
     def claim(self) -> Claim:
         """Return the claim. Raises: OtimesError if it cannot be built.
 
-        An equation may be stated as a pair or as `sympy.Eq`. A ConventionError says that the claim
+        An equation may be stated as a pair, as `sympy.Eq` or as a string. A ConventionError says that the claim
         mixes the row and the column convention.
         """
         try:
@@ -79,7 +81,7 @@ class Theorem:
         except (Exception, SystemExit) as error:  # a user's function, or a constructor of SymPy
             where = line_of(error, Path(self.state.__code__.co_filename))
             raise OtimesError(f"{self.name} cannot be stated{where}: {described(error)}") from error
-        claim = _claim_of(self.name, stated)
+        claim = _claim_of(self.name, stated, self.shapes)
         if claim.expressions:
             check_convention(self, inspect(*claim.expressions))
         return claim
@@ -128,14 +130,21 @@ class Theorem:
         return {name: " × ".join(_sizes(tensor)) for name, tensor in tensors.items()}
 
 
-def _claim_of(name: str, stated: Any) -> Claim:
-    """Return what a theorem's function returned as a claim."""
-    if isinstance(stated, Claim):
-        return stated
+def _claim_of(name: str, stated: Any, shapes: str) -> Claim:
+    """Return what a theorem's function returned as a claim; `shapes` are those of strings."""
+    if isinstance(stated, str):
+        return Statement(*read_claim(stated, None, (), shapes)[:2])
     if isinstance(stated, sympy.Eq):
         return Statement(stated.lhs, stated.rhs)
     if isinstance(stated, tuple) and len(stated) == 2:
-        return Statement(*stated)
+        stated = Statement(*stated)
+    if isinstance(stated, Statement | NonIdentity):
+        parts = (stated.lhs, stated.rhs, *stated.given)
+        if any(isinstance(each, str) for each in parts):
+            read = read_claim(stated.lhs, stated.rhs, stated.given, shapes)
+            return replace(stated, lhs=read.lhs, rhs=read.rhs, given=read.given)
+    if isinstance(stated, Claim):
+        return stated
     hint = "return otimes.Statement(lhs, rhs)"
     if stated in (sympy.true, sympy.false, True, False):
         hint = f"SymPy evaluates Eq(lhs, rhs) at once; {hint}"
@@ -165,6 +174,7 @@ def theorem(
     source: str = "",
     covers: Sequence[str] = (),
     convention: Convention = "either",
+    shapes: str = "",
 ) -> Callable[[Callable[[], Any]], Theorem]: ...
 
 
@@ -177,12 +187,15 @@ def theorem(
     source: str = "",
     covers: Sequence[str] = (),
     convention: Convention = "either",
+    shapes: str = "",
 ) -> Theorem | Callable[[Callable[[], Any]], Theorem]:
     """Declare a theorem: the function returns its claim, the docstring is its prose.
 
     The claim is a `Statement`, a pair of its sides, or another kind of `proofs/claims.py`. `title`
     is by default the name of the function, in words; `chapter` and `covers` are those of the
     catalogue. In the `convention` "row" or "column", weights of the other shape are refused.
+    Sides and hypotheses may be strings in LaTeX or Unicode, and the claim one string with an
+    equation; `shapes` declares their symbols (see `parse`).
 
     >>> from sympy import MatrixSymbol, Symbol
     >>> n = Symbol("n")
@@ -192,13 +205,18 @@ def theorem(
     ...     return Statement((A + B) * A, A**2 + B * A)
     >>> product_of_sum
     <theorem product_of_sum: (A + B) A = B A + A²>
+    >>> @theorem(shapes="A: n n, X: n d")
+    ... def mixed_twice():
+    ...     return r"(A \\otimes I_d) \\operatorname{vec}_r(X) = \\operatorname{vec}_r(A X)"
+    >>> mixed_twice
+    <theorem mixed_twice: (A ⊗ I_d) vec_r(X) = vec_r(A X)>
     """
 
     def declare(state: Callable[[], Any]) -> Theorem:
         prose = python_inspect.cleandoc(state.__doc__ or "")
         name, ids = state.__name__, tuple(covers)
         called = title or name.replace("_", " ").capitalize()
-        new = Theorem(name, called, chapter, convention, source, ids, prose, state)
+        new = Theorem(name, called, chapter, convention, source, ids, prose, state, shapes)
         (OWN if new.own else DECLARED)[name] = new
         return new
 

@@ -13,7 +13,7 @@ import sympy
 from sympy import HadamardProduct, Identity, Inverse, MatrixSymbol, OneMatrix, Transpose, ZeroMatrix
 from sympy.assumptions.assume import AppliedPredicate
 
-from otimes.algebra.errors import LanguageError
+from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.facts.fact import Fact
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.linear import Family, FamilyMember, matmul
@@ -68,6 +68,7 @@ def stated(given: Any) -> Stated:
     """
     if isinstance(given, Fact | AppliedPredicate):
         given = [given]
+    given = [given] if isinstance(given, Need) else given
     if not isinstance(given, Iterable):
         return Stated(given, (), frozenset())  # which the judge refuses by its own sentence
     found, places, nonnegative = [], [], set()
@@ -90,10 +91,20 @@ def facts_in(given: Iterable[Any]) -> Iterator[Any]:
             isinstance(a, AppliedPredicate) for a in each.args
         ):
             yield from facts_in(each.args)
+        elif isinstance(each, Need):
+            raise LanguageError(_not_a_need(each))
         elif isinstance(each, tuple | list) and each and all(isinstance(a, Fact) for a in each):
             yield from each
         else:
             yield each
+
+
+def _not_a_need(need: Need) -> str:
+    """Return what to write for a `Need` that was given as a hypothesis."""
+    asked = f"a hypothesis of given= is an equation or a property, and the Need ‘{need}’ was given"
+    if need.given:
+        return f"{asked}: write given=[*need.given], which are its hypotheses"
+    return f"{asked}: it is about sizes; decide(need.lhs, need.rhs) is the claim at these"
 
 
 def _of_predicate(said: AppliedPredicate) -> Iterator[Any]:
@@ -251,4 +262,8 @@ def usual_hypotheses(lhs: Any, rhs: Any, signature: Any) -> Iterator[Need]:
     for size, value in (*counts.items(), *equal.items()):
         if (isinstance(size, sympy.Symbol) and 1 not in (size, value)) or value == 1:
             says = f"{size} = {value}" + (": one head" if value == 1 else ": square matrices")
-            yield Need(says, (), *(substituted(side, {size: value}) for side in (lhs, rhs)))
+            try:
+                sides = [substituted(side, {size: value}) for side in (lhs, rhs)]
+            except ShapeError:
+                continue  # a member that there is not at this size
+            yield Need(says, (), *sides)

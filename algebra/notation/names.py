@@ -38,6 +38,7 @@ from otimes.algebra.notation.tree import (
     Product,
     Slot,
     Span,
+    bare,
     latex,
 )
 from otimes.algebra.notation.typed import (
@@ -145,7 +146,7 @@ class Names(ABC):
 
     def _ones_meant(self, *nodes: Node) -> str:
         """Return how a column of ones is written, if a product begins with the number 1."""
-        products = [each for each in nodes if isinstance(each, Product)]
+        products = [each for node in nodes if isinstance(each := bare(node), Product)]
         if any(isinstance(e.factors[0], Number) and e.factors[0].text == "1" for e in products):
             return " (a 1 before a matrix is a number: 𝟏 is the column of ones)"
         return ""

@@ -215,6 +215,7 @@ class Operations(Printed):
         return (
             f"cannot multiply {left} ({self.solver.show_shape(before)}) by "
             f"{self._with_shape(node, typed)}: the inner sizes {cols} and {rows} differ"
+            + self._ones_meant(*([] if last is None else [last]), node)
         )
 
     def _product_typed(

@@ -57,7 +57,8 @@ def proof_of(stated: Statement) -> ProofEvidence:
         return ProofEvidence("error", missing)
     verdict = decide(stated.lhs, stated.rhs, assumed(stated.given))
     if verdict.status == "refuted":
-        return ProofEvidence("refuted", str(verdict.counterexample))
+        found = (str(verdict.counterexample), verdict.holds_if)
+        return ProofEvidence("refuted", "\n".join(filter(None, found)))
     if verdict.status == "undecided":
         return ProofEvidence("undecided", verdict.reason)
     if stated.lhs == stated.rhs:
@@ -175,7 +176,7 @@ def _at_equal_sizes(theorem: Theorem, error: OtimesError) -> str:
     if not isinstance(error, ShapeError):
         return ""
     stated = theorem.state()
-    if not isinstance(stated, Statement):
+    if not isinstance(stated, Statement) or isinstance(stated.lhs, str):
         return ""
     try:
         verdict = decide(*with_equal_sizes(stated.lhs, stated.rhs))

@@ -90,10 +90,13 @@ def test_closed_streams(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_refuted_equation_comes_with_the_hypotheses_that_would_do() -> None:
     asked = ("A (X + 𝟏 b) = A X + 𝟏 b", "--shapes", "A: n n, X: n d, b: 1 d")
     ran = otimes("prove", *asked)
-    needs = "it would be true if b is zero, or if A has rows that sum to one"
+    needs = "it holds if b is zero, or if A has rows that sum to one"
     assert (ran.returncode, ran.stdout.splitlines()[-1]) == (1, needs)
 
 
 def test_a_number_1_that_was_meant_as_ones() -> None:
-    with pytest.raises(ot.ShapeError, match="𝟏 is the column of ones"):
-        ot.parse("X + 1 b", shapes="X: n d, b: 1 d")
+    for formula in ("X + 1 b", "A (1 b)", "(1 b) A"):
+        with pytest.raises(ot.ShapeError, match="𝟏 is the column of ones"):
+            ot.parse(formula, shapes="A: n n, X: n d, b: 1 d")
+    with pytest.raises(ot.ShapeError, match="inner sizes n and d differ$"):
+        ot.parse("A Y", shapes="A: n n, Y: d n")

@@ -72,6 +72,9 @@ def test_checks_that_were_not_made_have_no_columns() -> None:
     head, line = plain_table(quick).splitlines()
     assert (head.split(), line.split()[1:]) == (["theorem", "proof", "exact"], ["proved", "40"])
     assert legend(quick) == "exact: examples drawn."
+    unneeded = Report((replace(well, models=(), needs_models=False),))
+    assert "none" not in plain_table(unneeded)
+    assert "models" not in f"{legend(unneeded)} {unneeded.summary()}"
     assert quick.summary() == "1 theorem: 1 proved, 1 exact"
     assert legend(ALL_WELL).startswith("exact: examples drawn. evaluated: models on which both")
 
@@ -88,7 +91,6 @@ def test_each_shortcoming_names_theorem_check_model_and_figures() -> None:
     blocks = [block(heading, detail) for heading, detail in shortcomings(FELL_SHORT)]
     assert blocks == [
         "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])\n    # left side 2, ...",
-        "heads_compose: exact check failed\n    n = 1; d = 1",
         "heads_compose: model two_layer\n    error/bound 1234.5 at layer 1",
         "heads_compose: a mutant escaped\n    drop a term: A = B",
         "kron_transpose: applies to none of the models\n    zero_layer: nothing to read",

@@ -91,6 +91,42 @@ def test_a_file_is_verified_as_the_catalogue_is(tmp_path: Path) -> None:
     assert ot.verify(str(file), quick=True).theorems[0].models == ()
 
 
+STRINGS = r"""
+@theorem(shapes="P: n n, V[H]: d d, b: 1 d, X: n d")
+def heads_add():
+    return r"\sum_{h=1}^H P \otimes V_h = P \otimes \sum_{h=1}^H V_h"
+
+@theorem(shapes="P: n n, b: 1 d, X: n d")
+def shift_passes():
+    return Statement("P (X + 𝟏 b)", "P X + 𝟏 b", given=["P 𝟏 = 𝟏"])
+
+@theorem(shapes="P: n n, b: 1 d, X: n d")
+def shift_may_not_pass():
+    return NonIdentity("P (X + 𝟏 b)", "P X + 𝟏 b")
+
+@theorem(shapes="P: n n, Q: n n")
+def commute():
+    return "P Q", "Q P"
+
+@theorem(shapes="P: n n, b: 1 d")
+def does_not_fit():
+    return Statement("P b", "b")
+"""
+
+
+def test_claims_may_be_strings(tmp_path: Path) -> None:
+    report = ot.verify(write(tmp_path, "in_latex.py", STRINGS), quick=True)
+    assert [each.proof.status for each in report.theorems] == [
+        *("proved", "proved", "fails", "refuted", "error")
+    ]
+    assert report.theorems[1].proof.used == ("hypothesis 1",)
+    assert report.theorems[1].theorem.text() == (
+        "P (X + 1_n×1 b) = P X + 1_n×1 b\n    where P 1_n×1 = 1_n×1"
+    )
+    assert report.theorems[3].proof.detail.endswith("or if Q times P is the identity")
+    assert "cannot multiply P (n × n) by b (1 × d)" in report.theorems[4].proof.detail
+
+
 PROPERTIES = """
 from sympy import OneMatrix, Q
 from otimes import Fact, attention_pattern

@@ -207,6 +207,34 @@ def test_a_need_of_other_sizes_than_the_hypotheses_have_is_left_out() -> None:
     assert not any("square matrices" in str(need) for need in found.would_need)
 
 
+def test_what_is_missing_is_said_wherever_a_refutation_is_shown() -> None:
+    needs = "it holds if P is a projection"
+    verdict = ot.decide(P * P, P)
+    assert str(verdict) == f"<refuted: {verdict.reason}; {needs}>"
+    assert needs in verdict._repr_html_()
+    assert ot.decide(A, 2 * A + B).holds_if == ""
+    assert needs not in str(ot.decide(P, P))
+    with pytest.raises(ot.Refuted, match=f"\n{needs}$"):
+        ot.prove(P * P, P)
+    chain = ot.check_chain([P, P * P, P])
+    assert str(chain).count(f"\n       {needs}\n") == 2
+    assert chain._repr_html_().count(needs) == 2
+
+
+def test_a_need_is_no_hypothesis_but_has_them() -> None:
+    (need,) = ot.decide(P * P, P).would_need
+    for given in (need, [need], (need,)):
+        with pytest.raises(ot.LanguageError, match=r"given=\[\*need.given\]"):
+            ot.decide(P * P, P, given)
+        with pytest.raises(ot.LanguageError, match=r"given=\[\*need.given\]"):
+            ot.check_chain([P * P, P], given)
+    assert ot.decide(P * P, P, [*need.given]).status == "proved"
+    sides = ot.HeadSum(F[h], (h, H)) ** 2, ot.HeadSum(F[h] * F[h], (h, H))
+    sizes = next(need for need in ot.decide(*sides).would_need if not need.given)
+    with pytest.raises(ot.LanguageError, match=r"decide\(need.lhs, need.rhs\)"):
+        ot.decide(P * P, P, [sizes])
+
+
 def test_a_chain_stands_under_the_same_hypotheses() -> None:
     found = ot.check_chain([P * P.T * A, A, A.T], [Q.orthogonal(P), sympy.Ne(n, 1)])
     assert [link.status for link in found] == ["proved", "refuted"]
