@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
-from otimes.numeric.config import ACTIVATIONS, EVERY_BIAS, TENSORS, Config, listed
+from otimes.numeric.config import ACTIVATIONS, EVERY_BIAS, POSITIONS, TENSORS, Config, listed
 from otimes.numeric.files import read_arrays, read_json, read_weights, refuse_pickle
 from otimes.numeric.importers import huggingface
 from otimes.numeric.importers.arrays import array_of
 from otimes.numeric.importers.modules import of_module
-from otimes.numeric.model import Model, checked_model
+from otimes.numeric.model import Model, checked_model, plain_axes, transposed_hint
 from otimes.numeric.tensors import StoredTensor, tensor_of
 from otimes.numeric.tokenizer import BUNDLED
 
@@ -202,6 +202,61 @@ def _is_array(value: Any) -> bool:
     return hasattr(value, "detach") or isinstance(value, np.ndarray)
 
 
+def _check_shapes(arrays: Mapping[str, Any], d_value: int | None) -> None:
+    """Raise ShapeError for weights whose axes do not fit those of the others.
+
+    W_Q gives the numbers of layers and heads, and W_E d_model, by its second axis or, if all others
+    fit then, by its first.
+    """
+    found = [_misfits(arrays, d_model, d_value) for d_model in reversed(arrays["W_E"].shape)]
+    misfits = next((each for each in found if _only_transposed(arrays, each)), found[0])
+    if _only_transposed(arrays, misfits) and misfits:
+        name, *others = misfits
+        raise ShapeError(
+            f"{name} has shape {tuple(arrays[name].shape)}, but {misfits[name]} is needed"
+            + transposed_hint(name, arrays[name].shape, misfits[name])
+            + (f"; the same goes for {listed(others)}" if others else "")
+        )
+    for name, needed in misfits.items():
+        raise ShapeError(
+            f"{name} has shape {tuple(arrays[name].shape)}, but {needed} is needed for its axes "
+            f"{listed(plain_axes(name))}"
+        )
+
+
+def _misfits(
+    arrays: Mapping[str, Any], d_model: int, d_value: int | None
+) -> dict[str, tuple[int, ...]]:
+    """Return the shape that each weight must have that does not fit the others."""
+
+    def beside(name: str) -> int:
+        """Return the other one of the last axes of a weight that d_model is one of."""
+        rows, columns = arrays[name].shape[-2:]
+        return int(columns if rows == d_model else rows)
+
+    d_head = beside("W_Q")
+    layers, heads = arrays["W_Q"].shape[:2]
+    sizes = {"n_layers": layers, "n_heads": heads, "kv_heads": arrays["W_K"].shape[1]}
+    sizes |= dict.fromkeys(("d_model", "query_in", "key_in"), d_model)
+    sizes |= dict.fromkeys(("d_head", "d_key"), d_head) | {"value_width": d_value or d_head}
+    sizes |= {"d_vocab": beside("W_E")} | ({"d_mlp": beside("W_in")} if "W_in" in arrays else {})
+    found = {}
+    for name in arrays:
+        if name not in TENSORS:
+            continue
+        shape = tuple(arrays[name].shape)
+        missing = dict(zip(TENSORS[name], shape, strict=False))  # the sizes that nothing else gives
+        needed = tuple({**missing, **sizes}.get(axis, 0) for axis in TENSORS[name])
+        if shape != needed:
+            found[name] = needed
+    return found
+
+
+def _only_transposed(arrays: Mapping[str, Any], misfits: Mapping[str, tuple[int, ...]]) -> bool:
+    """Return whether all weights that do not fit would do so transposed."""
+    return all(transposed_hint(name, arrays[name].shape, misfits[name]) for name in misfits)
+
+
 def _config_of(arrays: Mapping[str, Any], said: dict[str, Any]) -> Config:
     missing = [name for name in ("W_E", "W_Q", "W_K", "W_O") if name not in arrays]
     if missing:
@@ -219,6 +274,8 @@ def _config_of(arrays: Mapping[str, Any], said: dict[str, Any]) -> Config:
             )
     d_vocab, d_model = arrays["W_E"].shape
     n_layers, n_heads, _, d_head = arrays["W_Q"].shape
+    if "W_DKV" not in arrays and "W_DQ" not in arrays:
+        _check_shapes(arrays, said.get("d_value"))
     n_kv = arrays["W_K"].shape[1]
     fields: dict[str, Any] = {
         "n_layers": n_layers,
@@ -245,10 +302,15 @@ def _config_of(arrays: Mapping[str, Any], said: dict[str, Any]) -> Config:
     }
     asked = [name for name, is_ in needed.items() if is_ and name not in said]
     if asked:
+        choices = {
+            "positions": f"positions are {listed(x for x in POSITIONS if x != 'learned')}",
+            "activation": f"activations are {listed(ACTIVATIONS)}",
+            "norm_eps": "norm_eps is the ε of the norms, such as 1e-5",
+        }
         raise OtimesError(
             f"the shapes of the weights do not say {listed(asked)}: give config={{"
             + ", ".join(f"{name!r}: …" for name in asked)
-            + f"}} (activations are {listed(ACTIVATIONS)})"
+            + f"}} ({'; '.join(choices[name] for name in asked)})"
         )
     if said.get("positions") == "rotary":
         fields |= {"rotary_dims": d_head}

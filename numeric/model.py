@@ -379,10 +379,33 @@ def checked_model(
             raise ShapeError(
                 f"model {name}: {tensor} has shape {array.shape},"
                 f" but the configuration requires {shape}"
+                + transposed_hint(tensor, array.shape, shape)
             )
         _check_finite(array, f"model {name}: {tensor}")
         arrays[tensor] = _read_only(array)
     return Model(name=name, config=config, weights=arrays, card=card or {})
+
+
+def transposed_hint(name: str, got: Sequence[int], needed: tuple[int, ...]) -> str:
+    """Return the question whether a weight is transposed, if it would fit then; else "".
+
+    >>> transposed_hint("W_Q", (2, 4, 8, 16), (2, 4, 16, 8))
+    ': is W_Q transposed? Weights act on the right, [d_model, d_head]'
+    """
+    if len(got) < 2 or tuple(got) == needed or (*got[:-2], got[-1], got[-2]) != needed:
+        return ""
+    rows, columns = plain_axes(name)[-2:]
+    return f": is {name} transposed? Weights act on the right, [{rows}, {columns}]"
+
+
+def plain_axes(name: str) -> list[str]:
+    """Return the axes of a weight by the names that they have without latents.
+
+    >>> plain_axes("W_Q")
+    ['n_layers', 'n_heads', 'd_model', 'd_head']
+    """
+    plain = {"query_in": "d_model", "key_in": "d_model", "d_key": "d_head", "value_width": "d_head"}
+    return [plain.get(axis, axis) for axis in TENSORS[name]]
 
 
 def _read_only(tensor: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ import numpy as np
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.attribution.direct import DirectLogits
 from otimes.numeric.circuits.result import Named, visible
+from otimes.numeric.paths.path_tables import PathTable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,6 +28,7 @@ MOST_PANELS = 36
 
 UNITS = {
     "direct logit": "logits",
+    "path": "logits",
     "logit lens": "logits",
     "input": "logits",
     "integrated": "logits",
@@ -39,16 +41,19 @@ UNITS = {
 """The units of quantities, by a word in their kind; the others have none."""
 
 
-def plot(result: Named | DirectLogits) -> "Figure":
+def plot(result: Named | DirectLogits | PathTable) -> "Figure":
     """Return a figure of a result: a scatter plot of eigenvalues, a bar chart, or heat maps.
 
-    Direct logit attribution is plotted by component, with the heads of each layer.
+    Direct logit attribution is plotted by component, with the heads of each layer, and a table of
+    paths by path, the largest of many.
 
     Raises: OtimesError if matplotlib is missing, or for more than 36 panels.
     """
     figure_of = _figure_class()
     if isinstance(result, DirectLogits):
         result = result.by_component(heads=True)
+    if isinstance(result, PathTable):
+        result = result.shown()
     if not isinstance(result, Named):
         raise OtimesError(
             f"cannot plot {type(result).__name__}: plot takes tables of scores, such as those of"
@@ -103,8 +108,13 @@ def _planes(figure_of: Any, result: Named, panels: list[tuple[str, np.ndarray]])
         axis.set_title(title + score, fontsize=9)
         axis.set(xlim=(-reach, reach), ylim=(-reach, reach), aspect="equal")
         axis.set(xlabel="Re λ", ylabel="Im λ")
-    figure.suptitle(result.kind)
+    _title(figure, result)
     return figure
+
+
+def _title(figure: "Figure", result: Named) -> None:
+    """Name a figure of several panels by its quantity, and what it is about."""
+    figure.suptitle(*_plain([": ".join(filter(None, (result.kind, result.about)))]), fontsize=10)
 
 
 def _bars(figure_of: Any, result: Named) -> "Figure":
@@ -158,6 +168,7 @@ def _matrices(figure_of: Any, result: Named, panels: list[Any]) -> "Figure":
         ax=axes,
         label=_with_unit(result.kind) if unit is None else f"{result.kind} / random baseline",
     )
+    _title(figure, result)
     return figure
 
 

@@ -71,8 +71,8 @@ class Theorem:
     def claim(self) -> Claim:
         """Return the claim. Raises: OtimesError if it cannot be built.
 
-        An equation may be stated as a pair, as `sympy.Eq` or as a string. A ConventionError says that the claim
-        mixes the row and the column convention.
+        An equation may be stated as a pair, as `sympy.Eq` or as a string. A ConventionError says
+        that the claim mixes the row and the column convention.
         """
         try:
             stated = self.state()
@@ -189,7 +189,7 @@ def theorem(
     convention: Convention = "either",
     shapes: str = "",
 ) -> Theorem | Callable[[Callable[[], Any]], Theorem]:
-    """Declare a theorem: the function returns its claim, the docstring is its prose.
+    r"""Declare a theorem: the function returns its claim, the docstring is its prose.
 
     The claim is a `Statement`, a pair of its sides, or another kind of `proofs/claims.py`. `title`
     is by default the name of the function, in words; `chapter` and `covers` are those of the
@@ -207,9 +207,9 @@ def theorem(
     <theorem product_of_sum: (A + B) A = B A + A²>
     >>> @theorem(shapes="A: n n, X: n d")
     ... def mixed_twice():
-    ...     return r"(A \\otimes I_d) \\operatorname{vec}_r(X) = \\operatorname{vec}_r(A X)"
+    ...     return r"(A \otimes I_d) \operatorname{vec}_r(X) = \operatorname{vec}_r(A X)"
     >>> mixed_twice
-    <theorem mixed_twice: (A ⊗ I_d) vec_r(X) = vec_r(A X)>
+    <theorem mixed_twice: (A ⊗ I_d) vec_rows(X) = vec_rows(A X)>
     """
 
     def declare(state: Callable[[], Any]) -> Theorem:

@@ -45,7 +45,7 @@ def audit(
     weights: Any = None,
     *,
     config: Config | Mapping[str, Any] | None = None,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
     generic: bool = True,
     name: str | None = None,
 ) -> Report:
@@ -62,10 +62,11 @@ def audit(
     mask. `weights` are those that the implementation should use: a module, a folder with
     safetensors, a `Model`, or a mapping of canonical names, with `config` for fields that the
     shapes do not determine; a live module has its own. `names` maps the implementation's names of
-    hook points to ours. If the tokens are too few to tell a change of basis from a fault, a
-    callable is called again on random prompts of the same type and length. A copy of a live module
-    with `generic` parameters is audited as well, as zero biases and unit gains hide mistakes; the
-    module itself is not changed.
+    hook points to ours, or to None for activations that are left out; a name that is nearly that of
+    a hook point is refused, and others are noted. If the tokens are too few to tell a change of
+    basis from a fault, a callable is called again on random prompts of the same type and length. A
+    copy of a live module with `generic` parameters is audited as well, as zero biases and unit
+    gains hide mistakes; the module itself is not changed.
 
     Raises: OtimesError for tokens out of range, an unsupported setting, or an output that is no
     array.
@@ -183,7 +184,7 @@ def audit_call(
     call: Callable[[Any], Any],
     tokens: Any,
     model: Model,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
     name: str | None = None,
     rows: np.ndarray | None = None,
     output: str = "logits",
@@ -213,7 +214,7 @@ def _report_on_call(
     call: Callable[[Any], Any],
     tokens: Any,
     model: Model,
-    names: Mapping[str, str] | None,
+    names: Mapping[str, str | None] | None,
     name: str | None,
     rows: np.ndarray | None,
     output: str,

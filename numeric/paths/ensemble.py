@@ -48,7 +48,7 @@ def paths(
     >>> on_prompt = paths("two_layer", [5, 6, 7, 8])
     >>> on_prompt
     <25 paths of two_layer on 4 tokens>
-    >>> on_prompt.by_order(positions=-1, tokens=[9, 10]).shape
+    >>> on_prompt.by_order(position=-1, token=[9, 10]).shape
     (3, 2)
     >>> on_prompt.virtual_heads(-1, 9).shape
     (2, 4, 2, 4)
@@ -77,21 +77,21 @@ class Paths:
         streams.flags.writeable = False
         return streams
 
-    def by_order(self, positions: Positions = None, tokens: Any = None) -> np.ndarray:
+    def by_order(self, position: Positions = None, token: Any = None) -> np.ndarray:
         """Return the logits contributed by all paths of each order [order, position, token].
 
-        `positions` and `tokens` select entries, by default all; a single number drops its axis, as
-        in NumPy. Order 0 includes b_U and the final norm's bias.
+        `position` and `token` are one or several, by default all; a single number drops its axis,
+        as in NumPy. Order 0 includes b_U and the final norm's bias.
         """
-        return self._logits(self.streams, positions, tokens, (0,))
+        return self._logits(self.streams, position, token, (0,))
 
-    def replay(self, positions: Positions = None, tokens: Any = None) -> np.ndarray:
+    def replay(self, position: Positions = None, token: Any = None) -> np.ndarray:
         """Return the logits of the paths of order ≤ 0, ≤ 1, …, by the framework's replay ablation.
 
         These are the cumulative sums of `by_order`, computed by L + 1 forward passes instead.
         """
         streams = np.stack(list(replay_streams(self.frozen)))
-        return self._logits(streams, positions, tokens, slice(None))
+        return self._logits(streams, position, token, slice(None))
 
     def path(self, heads: Sequence[tuple[int, int]], position: int, token: Token) -> float:
         """Return the contribution of one path to a logit.
@@ -224,5 +224,5 @@ class Paths:
         if isinstance(positions, int | np.integer):
             return self.frozen.at(positions)
         if np.ndim(positions) != 1:
-            raise OtimesError(f"positions must be an integer or a list of them, got {positions!r}")
+            raise OtimesError(f"position must be an integer or a list of them, got {positions!r}")
         return [self.frozen.at(position) for position in positions]

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from otimes.numeric.circuits.result import Named
 from otimes.numeric.paths.orders import Heads, path_name
 from otimes.numeric.tables import text_table, to_pandas
 
@@ -78,6 +81,14 @@ class PathTable:
             for path in self
         )
         return to_pandas(rows, ["path", "heads", "order", "logit"])
+
+    def shown(self) -> Named:
+        """Return the largest paths as an array with their names, for a plot."""
+        shown = self.paths[:SHOWN]
+        names = [path_name(path.heads) for path in shown]
+        about = "; ".join(self._below())
+        values = np.array([path.value for path in shown])
+        return Named("contribution of a path", values, ("path",), {"path": names}, about=about)
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -156,18 +156,21 @@ def configs(draw: Draw, /, **fields: Any) -> Config:
 @st.composite
 def models(
     draw: Draw,
+    /,
     n_layers: int | None = None,
     n_heads: int | None = None,
     d_model: int | None = None,
     d_head: int | None = None,
     positions: str | None = None,
     config: Config | None = None,
+    **fields: Any,
 ) -> Model:
     """Draw a small reference model whose weights are multiples of 1/8; sizes not given are drawn.
 
-    It is attention-only, with shortformer positions or none; d_vocab is 2 to 5, n_ctx 1 to 6. With
-    a `config` (see `configs`) the architecture and all sizes are those of the config. Layers, heads
-    and sizes shrink to 1, weights to 0.
+    It is attention-only, with shortformer positions or none; d_vocab is 2 to 5, n_ctx 1 to 6.
+    Further `fields` are those of `Config`, such as `norm="rms"` or `d_mlp=3`; what goes with them
+    (a final norm, the activation) is drawn as in `configs`. With a `config` the architecture and
+    all sizes are those of the config. Layers, heads and sizes shrink to 1, weights to 0.
 
     >>> from hypothesis import given
     >>> @given(models(n_layers=1))
@@ -175,15 +178,18 @@ def models(
     ...     assert model.forward([0])["logits"].shape == (1, model.d_vocab)
     >>> test()
     """
-    kind = config or Config(
-        n_layers=draw(sizes(1, 2)) if n_layers is None else n_layers,
-        n_heads=draw(sizes(1, 2)) if n_heads is None else n_heads,
-        d_model=size_or_drawn(draw, d_model),
-        d_head=draw(sizes(1, 2)) if d_head is None else d_head,
-        d_vocab=draw(sizes(2, 5)),
-        n_ctx=draw(sizes(1, 6)),
-        positions=one_of(draw, ("none", "shortformer")) if positions is None else positions,
-    )
+    kind = config
+    if kind is None:
+        rotary = positions == "rotary"
+        found: dict[str, Any] = {
+            "n_layers": draw(sizes(1, 2)) if n_layers is None else n_layers,
+            "n_heads": draw(sizes(1, 2)) if n_heads is None else n_heads,
+            "d_model": size_or_drawn(draw, d_model),
+            "d_head": draw(sizes(2 if rotary else 1, 2)) if d_head is None else d_head,
+            "positions": one_of(draw, ("none", "shortformer")) if positions is None else positions,
+        }
+        plain = {"norm": "none", "d_mlp": 0, "n_kv_heads": None, "tied": False, "biases": ()}
+        kind = draw(configs(**{**plain, **found, **fields}))
     weights = {
         name: draw(arrays(np.float32, shape, elements=EIGHTHS, fill=st.nothing()))
         for name, shape in kind.tensor_shapes().items()

@@ -59,6 +59,19 @@ def test_direct_attribution_is_plotted_by_component() -> None:
         ot.plot(ot.paths(MODEL, [1, 2, 3]))  # type: ignore[arg-type]  # as one may guess
 
 
+def test_a_table_of_paths_is_plotted_by_path() -> None:
+    paths = ot.paths("two_layer", [5, 6, 7, 8])
+    every, few = paths.up_to(2, position=-1, token=9), paths.top(3, position=-1, token=9)
+    axis = ot.plot(few).axes[0]
+    assert [bar.get_width() for bar in axis.patches] == [path.value for path in few]
+    assert axis.get_xlabel() == "contribution of a path (logits)"
+    assert axis.get_title() == str(few).splitlines()[-1]
+    assert "all 25 paths of order ≤ 2" in (axis := ot.plot(every).axes[0]).get_title()
+    assert len(axis.get_yticklabels()) == 24
+    total = paths.by_order(position=-1, token=9).sum()
+    assert sum(path.value for path in every) == pytest.approx(total, abs=1e-12)
+
+
 def test_writers_and_readers_are_named() -> None:
     with pytest.raises(ot.OtimesError, match=r"as in 'head 0.1' and 'head 1.2 K', got \(0, 1\)"):
         ot.virtual_weights(MODEL, (0, 1), (1, 0))  # type: ignore[arg-type]  # as one may guess

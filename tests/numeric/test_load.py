@@ -20,6 +20,8 @@ from otimes.numeric.tensors import BFLOAT16, tensor_of
 from tests.numeric.random_models import FULL, TINY, TINY_TOKENS, random_model
 
 MODEL = random_model(FULL)
+SMALL = ot.random_model(n_layers=2, n_heads=3, d_model=10, d_head=4, d_vocab=29)
+BARE = dict(SMALL.weights)
 LOGITS = MODEL.forward(TINY_TOKENS)["logits"]
 
 
@@ -317,6 +319,32 @@ def test_an_index_without_its_map(tmp_path: Path) -> None:
             {name: np.ones(3) for name in ("W_E", "W_Q", "W_K", "W_O")},
             None,
             r"W_E has shape \(3,\), but must have the 2 axes d_vocab and d_model",
+        ),
+        (
+            {**BARE, "W_K": BARE["W_K"].mT},
+            None,
+            r"W_K has .* \(2, 3, 10, 4\) is needed: is W_K transposed\? .* \[d_model, d_head\]$",
+        ),
+        ({**BARE, "W_E": BARE["W_E"].T}, None, r"is W_E transposed\?.*\[d_vocab, d_model\]$"),
+        (
+            {**BARE, **{name: BARE[name].mT for name in ("W_Q", "W_K", "W_V", "W_O")}},
+            None,
+            "is W_Q transposed.*; the same goes for W_K, W_V and W_O$",
+        ),
+        (
+            {**BARE, "W_O": BARE["W_O"][:, :2]},
+            None,
+            "needed for its axes n_layers, n_heads, d_head and d_model$",
+        ),
+        (
+            BARE,
+            None,
+            r"do not say positions: .*\(positions are none, shortformer, rotary and alibi\)$",
+        ),
+        (
+            {**BARE, "W_Q": BARE["W_Q"].mT},
+            SMALL.config,
+            r"requires \(2, 3, 10, 4\): is W_Q transposed\?",
         ),
         (TENSORS, None, "the weights lack W_E.*for the names of Hugging Face, the content of"),
         (

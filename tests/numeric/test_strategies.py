@@ -53,6 +53,14 @@ def test_models_run(model, data: st.DataObject) -> None:
     assert model.forward(tokens)["logits"].shape == (len(tokens), model.d_vocab)
 
 
+@given(ots.models(norm="rms", d_mlp=3, positions="rotary", n_layers=1))
+def test_models_have_the_fields_that_are_given(model) -> None:
+    kind = model.config
+    assert (kind.norm, kind.d_mlp, kind.positions, kind.n_layers) == ("rms", 3, "rotary", 1)
+    assert (kind.biases, kind.tied) == ((), False)
+    assert np.isfinite(model.forward([0])["logits"]).all()
+
+
 @given(ots.configs(n_layers=1), st.data())
 def test_models_of_any_kind_run(config, data: st.DataObject) -> None:
     model = data.draw(ots.models(config=config))

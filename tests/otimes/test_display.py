@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -200,11 +201,14 @@ def test_a_notebook_shows_a_plot_by_itself(kind: str) -> None:
         "heat map": Named("attention pattern", np.eye(3), ("query", "key")),
         "complex plane": Named("eigenvalues", np.array([[1 + 1j, 2]]), ("head", "eigenvalue")),
     }[kind]
+    result = replace(result, about="of two heads")
     figure = ot.plot(result)
     assert figure._repr_png_().startswith(b"\x89PNG")
     first = figure.axes[0]
     assert first.get_xlabel()
     assert first.get_ylabel()
+    if kind != "bars":
+        assert figure.get_suptitle() == f"{result.kind}: of two heads"
     if kind == "bars":
         assert first.get_xlabel() == "direct logit (logits)"
         labels = [text.get_text() for text in first.get_legend().get_texts()]

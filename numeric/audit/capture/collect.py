@@ -9,8 +9,9 @@ Most activations have the dtype that the implementation computes in. One of lowe
 up to one rounding to its dtype, both for itself and for what is computed from it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from otimes.numeric.rounding.linear import Near
 from otimes.numeric.rounding.precision import TINY, UNIT_ROUNDOFF, gamma
 
 DTYPES = tuple(UNIT_ROUNDOFF)
+ALIKE = 0.75
+"""The similarity, by difflib, from which an unknown name is taken for a slip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +158,7 @@ def collect(
     call: Callable[[Any], Any],
     tokens: Any,
     model: Model,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
     rows: np.ndarray | None = None,
     output: str = "logits",
 ) -> Capture:
@@ -209,21 +212,26 @@ def gather(
     activations: Mapping[str, Any],
     rows: np.ndarray,
     model: Model,
-    names: Mapping[str, str] | None = None,
+    names: Mapping[str, str | None] | None = None,
     output: str = "logits",
 ) -> Capture:
     """Return the capture of logits (or another `output`) and activations of a batch of prompts."""
     known, renamed = place_names(model.config), dict(names or {})
-    wrong = [ours for ours in renamed.values() if ours not in known]
+    wrong = [ours for ours in renamed.values() if ours is not None and ours not in known]
     if wrong:
         raise OtimesError(
             f"names= maps to {listed(wrong)}, no hook point of this model; it has"
             f" {listed(briefly(model.config))}"
         )
-    named = {renamed.get(name, name): array for name, array in activations.items()}
+    named = {
+        ours: array
+        for name, array in activations.items()
+        if (ours := renamed.get(name, name)) is not None
+    }
     if logits is not None:
         named[output] = logits
     extra = [name for name in named if name not in known]
+    _check_spelling(extra, known)
     places: list[dict[str, np.ndarray]] = [{} for _ in rows]
     dtypes, unfit = dict[str, str](), dict[str, str]()
     nonfinite, notes = dict[str, np.ndarray](), list[str]()
@@ -263,6 +271,17 @@ def gather(
     if extra:
         notes.append(f"not compared, as there are no such hook points: {listed(extra[:8])}")
     return Capture(prompts, dtypes, unfit, nonfinite, coarser, tuple(notes))
+
+
+def _check_spelling(extra: Iterable[str], known: Sequence[str]) -> None:
+    """Raise OtimesError for unknown names that are much like those of hook points."""
+    near = {name: get_close_matches(name, known, n=2, cutoff=ALIKE) for name in extra}
+    said = [f"{name!r} (near {listed(like)})" for name, like in near.items() if like]
+    if said:
+        raise OtimesError(
+            f"the implementation returned the activations {listed(said[:4])}, which are no hook "
+            "points of this model: correct the names, or leave one out by names={'…': None}"
+        )
 
 
 def _coarser(dtypes: Mapping[str, str]) -> dict[str, str]:

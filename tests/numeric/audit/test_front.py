@@ -46,6 +46,24 @@ def test_names_of_places_may_be_the_implementations_own() -> None:
         ot.audit(call, TOKENS, weights=MODEL, names={"blocks.0.attn": "attn.0"})
 
 
+def test_a_slip_in_the_name_of_a_hook_point_is_refused() -> None:
+    def call(tokens, more=("patern.0", "resid_pre0")):
+        found = MODEL.forward(tokens)
+        return found["logits"], {**dict.fromkeys(more, found["pattern.0"]), "z.0": found["z.0"]}
+
+    says = (
+        r"'patern.0' \(near pattern.0\S*.*\) and 'resid_pre0' \(near resid_pre.0.*names={'…': None}"
+    )
+    with pytest.raises(ot.OtimesError, match=says):
+        ot.audit(call, TOKENS, weights=MODEL)
+    left_out = {"patern.0": None, "resid_pre0": None}
+    report = ot.audit(call, TOKENS, weights=MODEL, names=left_out)
+    assert report.passed
+    assert not any("no such hook points" in note for note in report.notes)
+    report = ot.audit(lambda t: call(t, ["my_own_one"]), TOKENS, weights=MODEL)
+    assert any("no such hook points: my_own_one" in note for note in report.notes)
+
+
 def test_places_may_be_missing_or_more() -> None:
     def call(tokens):
         places = MODEL.forward(tokens)

@@ -51,12 +51,10 @@ def test_the_replay_shares_nothing_with_the_graded_pass_but_the_layers() -> None
 def test_only_what_is_selected_is_given() -> None:
     on_prompt = paths(*case("deep gpt2"))
     every = on_prompt.by_order()
-    close(
-        on_prompt.by_order(positions=[-1, 2], tokens=[4, 0, 9]), every[:, [-1, 2]][:, :, [4, 0, 9]]
-    )
-    close(on_prompt.by_order(positions=2, tokens=5), every[:, 2, 5])
-    close(on_prompt.by_order(tokens=[5]), every[:, :, [5]])
-    close(on_prompt.by_order(positions=np.int64(3)), every[:, 3])
+    close(on_prompt.by_order(position=[-1, 2], token=[4, 0, 9]), every[:, [-1, 2]][:, :, [4, 0, 9]])
+    close(on_prompt.by_order(position=2, token=5), every[:, 2, 5])
+    close(on_prompt.by_order(token=[5]), every[:, :, [5]])
+    close(on_prompt.by_order(position=np.int64(3)), every[:, 3])
 
 
 def test_a_block_of_the_vocabulary_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,13 +69,13 @@ def test_a_block_of_the_vocabulary_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda p: p.by_order(positions=6), "position 6 is out of range: the prompt has .* 0 to 5"),
-        (lambda p: p.by_order(positions=[0, -7]), "position -7 is out of range"),
-        (lambda p: p.by_order(positions=[[0]]), "positions must be an integer or a list of them"),
-        (lambda p: p.by_order(positions=True), "a position must be an integer, got True"),
-        (lambda p: p.by_order(tokens=[11]), "token 11 is not in the vocabulary .* 0 to 10"),
-        (lambda p: p.by_order(tokens=[-1]), "token -1 is not in the vocabulary"),
-        (lambda p: p.by_order(tokens=["a"]), "token ids must be integers"),
+        (lambda p: p.by_order(position=6), "position 6 is out of range: the prompt has .* 0 to 5"),
+        (lambda p: p.by_order(position=[0, -7]), "position -7 is out of range"),
+        (lambda p: p.by_order(position=[[0]]), "position must be an integer or a list of them"),
+        (lambda p: p.by_order(position=True), "a position must be an integer, got True"),
+        (lambda p: p.by_order(token=[11]), "token 11 is not in the vocabulary .* 0 to 10"),
+        (lambda p: p.by_order(token=[-1]), "token -1 is not in the vocabulary"),
+        (lambda p: p.by_order(token=["a"]), "token ids must be integers"),
         (lambda p: p.heads(0, (1, 2, 3)), "a logit difference is a pair of two tokens"),
         (lambda p: p.heads(0, np.ones(4)), r"a direction must have shape \(d_model,\) = \(5,\)"),
         (lambda p: p.heads(0, [1, 2]), r"the target must be one token, .* got \[1, 2\]"),
