@@ -16,7 +16,7 @@ import sympy
 
 from otimes.algebra.budget import Budget, steps_left
 from otimes.algebra.decide.admissible import presupposed, presupposed_by_sums
-from otimes.algebra.decide.certificate import certificate_of
+from otimes.algebra.decide.certificate import SCHEMA, certificate_of
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, shrink
 from otimes.algebra.decide.decide import decision
@@ -76,6 +76,11 @@ class Verdict(Hinting):
         """The verdicts on the lemmas that were given, each with its own certificate."""
         return tuple(map(Verdict, self._decision.lemmas))
 
+    @property
+    def cases(self) -> tuple[Verdict, ...]:
+        """The verdicts on the cases of a free index, such as i = 0, if it was proved by these."""
+        return tuple(map(Verdict, (replace(one, cases=()) for one in self._decision.cases)))
+
     @cached_property
     def reason(self) -> str:
         """Why; of what is undecided, also what stands in the way and what would settle it."""
@@ -102,7 +107,7 @@ class Verdict(Hinting):
             trial = trial()
         if not isinstance(trial, Counterexample):
             trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows, claim.given)
-        return trial.with_symbols(claim.origin)
+        return trial.with_symbols(claim.origin).of_members(claim.asked, claim.signature.tensors)
 
     @property
     def presupposes(self) -> tuple[Any, ...]:
@@ -207,7 +212,10 @@ class Verdict(Hinting):
         """The proof as data that an independent program can check."""
         if self._proof is None or self._claim is None:
             return None
-        return certificate_of(self._claim, self._proof)
+        made = [certificate_of(one.claim, one.proof) for one in self._decision.cases]
+        return (
+            {"schema": SCHEMA, "cases": made} if made else certificate_of(self._claim, self._proof)
+        )
 
     def __bool__(self) -> bool:
         """Raise OtimesError: there are three outcomes, of which none is a truth value."""

@@ -18,7 +18,8 @@ premises are proved (AXIOM), or one of a lemma, which is a certificate by itself
 claim may be. INDUCTION over a number of layers L: the claim holds for one layer, and for L + 1
 layers where it does for the first L. UNROLL: L + 1 layers are the union of the first L layers and
 one, so a sum over them is two sums, and a product two factors. GENERALISE: what holds for any
-matrix holds for the one that is there. REWRITE: equals may stand for equals.
+matrix holds for the one that is there. REWRITE: equals may stand for equals. A statement in cases
+is a list of statements, each with its proof.
 
 **Every function is total.** Where there is no inverse or reciprocal, it is 0, and so is a root or
 a logarithm of what has none, and a weight under an empty mask. What is proved of these total
@@ -44,6 +45,7 @@ from typing import Any, NamedTuple
 
 MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES = 500_000, 5_000, 100_000, 20_000
 MAX_BITS = 100_000  # of a number
+MAX_CASES = 8  # of a statement
 MAX_WORK = 2_000_000  # steps of one check, which take less than a minute
 SIGNS = {"nonnegative": {"nonnegative"}, "nonzero": {"nonzero"}}
 SIGNS["positive"] = {"nonnegative", "nonzero"}
@@ -2128,6 +2130,11 @@ def check(certificate: Any) -> str:
     WORK[0] = MAX_WORK
     LEMMAS.clear()
     try:
+        if type(certificate) is dict and set(certificate) == {"schema", "cases"}:
+            cases = certificate["cases"]
+            demand(all("cases" not in one for one in cases), "a case has cases")
+            demand(1 < len(cases) <= MAX_CASES, "there are too few or too many cases")
+            return "; ".join(map(check, cases))
         claim, context = stated(certificate)
         terms = proved(context, claim, claim.frees, certificate["proof"])
     except RecursionError:

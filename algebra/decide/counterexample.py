@@ -35,6 +35,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape, exact_value
 from otimes.algebra.evaluate.exact_arrays import ExactArray, as_numpy
 from otimes.algebra.language.functions import KNOWN, Polynomial, stand_in
+from otimes.algebra.language.linear import Family
 from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.signature import Signature
@@ -92,6 +93,22 @@ class Counterexample:
         sizes, indices = own(self.sizes), own(self.indices)
         return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
 
+    def of_members(self, asked: Any, tensors: Mapping[str, Any]) -> Counterexample:
+        """Return the counterexample without members that families have in the proof alone.
+
+        `asked` is the claim as it was stated, and `tensors` are those of the proof.
+        """
+        arrays = dict(self.arrays)
+        for family in sorted(sympy.Tuple(*_parts(asked)).atoms(Family), key=str):
+            wider = tensors.get(family.name)
+            if isinstance(wider, Family) and wider.counts != family.counts:
+                sizes = self.sizes
+                starts = zip(family.firsts, wider.firsts, family.counts, strict=True)
+                own = [(int((a - b).subs(sizes)), int(n.subs(sizes))) for a, b, n in starts]
+                within = tuple(slice(start, start + count) for start, count in own)
+                arrays[family.name] = arrays[family.name][within]
+        return replace(self, arrays=arrays)
+
     def _repr_latex_(self) -> str:
         return f"$$\n{counterexample_latex(self)}\n$$"
 
@@ -121,6 +138,15 @@ class Counterexample:
         lines.append(f"# left side {_literal(self.lhs)}, right side {_literal(self.rhs)}{where}")
         lines += [f"# {self.warning}"] * bool(self.warning)
         return "\n".join(lines)
+
+
+def _parts(asked: Any) -> Iterator[Any]:
+    """Yield the expressions of a claim as it was stated."""
+    for each in asked:
+        if isinstance(each, tuple | list):
+            yield from _parts(each)
+        elif isinstance(each, sympy.Basic):
+            yield each
 
 
 @dataclass(frozen=True, slots=True)

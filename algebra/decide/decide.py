@@ -24,17 +24,19 @@ from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
+from otimes.algebra.decide.index_cases import in_cases
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
 from otimes.algebra.decide.numbered_layers import is_numbered
 from otimes.algebra.decide.question import Question, question_of, within
-from otimes.algebra.errors import LanguageError
+from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
 ALIKE = 0.5  # the largest share of it for a counterexample of alike rows
 ALIKE_UNITS = 1.0
+WHOLE = 0.6  # before the cases of a free index
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", from_sides.one_normal_form),
@@ -70,7 +72,7 @@ def decision(
             if lemmas:
                 found = _with_lemmas(lhs, rhs, given, lemmas)
             else:
-                found = _decided_with_inverses(Claim(lhs, rhs, given))
+                found = _decided_in_cases(lhs, rhs, given)
         except Exhausted:
             found = Decision("undecided", "")
         except RecursionError:
@@ -116,6 +118,23 @@ def _pair(equation: Any) -> tuple[Any, Any]:
     """Return the sides of an equation that is a pair, or a `sympy.Eq`."""
     lhs, rhs = getattr(equation, "args", equation)
     return lhs, rhs
+
+
+def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
+    """Return the decision on a claim; where it needs them, from the cases of a free index."""
+
+    def case(*claimed: Any) -> Decision:
+        return _decided_with_inverses(Claim(*claimed))
+
+    try:
+        found = within(WHOLE, lambda: case(lhs, rhs, given))
+    except OtimesError:
+        if (cases := in_cases(lhs, rhs, given, case)) is None:
+            raise
+        return cases
+    if found is None or found.status == "undecided":
+        found = in_cases(lhs, rhs, given, case) or found
+    return found or Decision("undecided", "")
 
 
 def _decided_with_inverses(claim: Claim) -> Decision:

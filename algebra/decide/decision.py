@@ -36,7 +36,8 @@ class Decision:
     that returns it where the arrays are large. `proof`: the
     proof. `conditional`: whether the proof uses equations, which may be unsatisfiable. `strategy`:
     the name of the strategy that decided. `work`: the work units of the decision. `lemmas`: the
-    decisions on the lemmas that were given.
+    decisions on the lemmas that were given; `cases` those on the cases of a free index, this one
+    the first of them.
     """
 
     status: Status
@@ -48,6 +49,7 @@ class Decision:
     strategy: str = ""
     work: int = 0
     lemmas: tuple[Decision, ...] = ()
+    cases: tuple[Decision, ...] = ()
 
 
 Axioms = tuple[Sequence[Instance], dict[tuple[Any, Any], Decision]]

@@ -15,7 +15,7 @@ R[-i + j]
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import sympy
@@ -129,8 +129,16 @@ class AffineMember(Declared):
         return rf"{typeset_name(self.family.name)}^{{{above}}}"
 
 
-def affine_member(family: Family, indices: Sequence[Any], ranges: Mapping[Symbol, Any]) -> Any:
-    """Return a member at affine indices. Raises ShapeError for one that may be out of range."""
+def affine_member(
+    family: Family,
+    indices: Sequence[Any],
+    ranges: Mapping[Symbol, Any],
+    exists: Callable[[Any, Any, Any], bool] = lambda *_: False,
+) -> Any:
+    """Return a member at affine indices. Raises ShapeError for one that may be out of range.
+
+    Where an index lies between its first and its last value for another reason, `exists` says so.
+    """
     exprs = [sympy.expand(index) for index in indices]
     variables = sorted({s for e in exprs for s in e.free_symbols if s in ranges}, key=str)
     forms = []
@@ -148,7 +156,9 @@ def affine_member(family: Family, indices: Sequence[Any], ranges: Mapping[Symbol
         high = rest + sum(
             max(f, 0) * (ranges[v] - 1) for f, v in zip(factors, variables, strict=True)
         )
-        if not (never_negative(low - first) and never_negative(first + count - 1 - high)):
+        last = first + count - 1
+        known = never_negative(low - first) and never_negative(last - high)
+        if not known and not exists(e, first, last):
             raise ShapeError(
                 f"the index {e} of {family.name} may be out of range: it runs from "
                 f"{sympy.expand(low)} to {sympy.expand(high)}, and {family.name} has the members "

@@ -32,7 +32,13 @@ from sympy import Symbol
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
-from otimes.algebra.language.affine import affine_member, moved, never_negative, only_in_members
+from otimes.algebra.language.affine import (
+    AffineMember,
+    affine_member,
+    moved,
+    never_negative,
+    only_in_members,
+)
 from otimes.algebra.language.binders import (
     Pair,
     _range_at,
@@ -42,8 +48,9 @@ from otimes.algebra.language.binders import (
     index_places,
     indices_of,
     names_in,
+    substituted,
 )
-from otimes.algebra.language.cut_ranges import constants_of, cut
+from otimes.algebra.language.cut_ranges import constants_of, cut, summed_up
 from otimes.algebra.language.inverse_members import is_inverse, without_inverses
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
@@ -57,13 +64,20 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.positions import OneHotLast, Positions, Shift
-from otimes.algebra.language.power_families import Powers, add_power, definitions, least_value
+from otimes.algebra.language.power_families import (
+    Powers,
+    add_power,
+    definitions,
+    least_value,
+    reach_of,
+)
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
 
 Found = TypeVar("Found")
 Ranges = dict[Symbol, Any]  # the indices in scope, and the numbers of their values
+Wider = dict[str, tuple[Any, Family]]  # families with more members, and how many more at each end
 HIGHEST = 64  # the largest number added to a symbolic exponent
 # What only sizes and names are in: no index is a number there.
 ATOMS = (
@@ -91,15 +105,19 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     affine = _affine_families(everything, {**scan(everything, frozenset()), **free}, sizes)
     free = scan(sides, affine)
     powers: Powers = {}
+    wider: Wider = {}
     while True:
-        known = len(powers)
-        elaboration = _Elaboration(names_in(*everything), affine, sizes, powers)
+        known, reached = len(powers), {name: family for name, (_, family) in wider.items()}
+        elaboration = _Elaboration(names_in(*everything), affine, sizes, powers, wider)
         made = [elaboration.walk(side, free) for side in sides]
         pairs = []
         for pair in given:
             own = {**free, **scan(pair, affine)}
             pairs.append((elaboration.walk(pair[0], own), elaboration.walk(pair[1], own)))
-        if len(powers) == known:  # else all powers of these matrices are members of a family
+        # else all powers of these matrices, and all members of these families, are written anew
+        if len(powers) == known and reached == {
+            name: family for name, (_, family) in wider.items()
+        }:
             break
     made, pairs = without_inverses(made, pairs) if affine else (made, pairs)
     return made, [*pairs, *[one for base in powers for one in definitions(base, powers[base])]]
@@ -291,9 +309,11 @@ class _Elaboration:
         affine: frozenset[str],
         sizes: Collection[Symbol],
         powers: Powers,
+        wider: Wider,
     ) -> None:
         self.names = names
         self.powers = powers  # the families of powers whose exponents subtract an index
+        self.wider = wider  # the families with members that only masked terms have
         self.limits: dict[Symbol, tuple[Any, Any]] = {}  # the first and last values of indices
         self.turned: set[Symbol] = set()  # the indices that are subtracted in a sum over them
         self.affine = affine  # the names of families with members at affine indices
@@ -311,31 +331,37 @@ class _Elaboration:
 
     def plain(self, e: Any, ranges: Ranges) -> Any:
         """Return a node with its arguments elaborated; limits, orders and indices stay."""
-        inner = {**ranges, **dict(bindings(e))}
+        inner, outside = {**ranges, **dict(bindings(e))}, dict(self.limits)
+        for index, count in bindings(e):
+            self.limit(index, sympy.S.Zero, count - 1)
         orders = range(2, len(e.args)) if isinstance(e, OrderSum) else ()
         kept = {*index_places(e), *orders}
         arguments = [
             a if at in kept or isinstance(a, sympy.Tuple) else self.walk(a, inner)
             for at, a in enumerate(e.args)
         ]
+        self.limits = outside
         return rebuilt(e, arguments)
 
     # -- sums up to an index, or from one ----------------------------------------------------------
 
     def index_sum(self, e: sympy.Sum, ranges: Ranges) -> Any:
         """Return a sum over ranges that depend on indices as sums over full ranges."""
-        scope, inside = ranges, []
+        scope, inside, outside = ranges, [], dict(self.limits)
+        body = e.function
         if not e.limits:
             return e  # which `shapes` refuses
         for limit in reversed(e.limits):
             if len(limit) != 3 or not isinstance(limit[0], Symbol):
                 return e  # which `shapes` refuses
             index, first, last = limit
+            first, last, body = _from_later(body, index, first, last, scope)
             count, factors = self.range_of(index, first, last, scope, e)
             inside.append((index, count, factors))
             scope = {**scope, index: count}
-            self.bind(e.function, index, first, last)
-        made = self.walk(e.function, scope)
+            self.bind(body, index, first, last)
+        made = self.walk(body, scope)
+        self.limits = outside
         for index, count, factors in reversed(inside):
             body = sympy.Mul(*factors, made, evaluate=False) if factors else made
             made = sympy.Sum(body, (index, 0, count - 1))
@@ -343,15 +369,18 @@ class _Elaboration:
 
     def head_sum(self, e: HeadSum, ranges: Ranges) -> Any:
         """Return a sum of matrices up to an index as one over a full range."""
-        scope, inside = ranges, []
+        scope, inside, outside = ranges, [], dict(self.limits)
+        body = e.body
         for index, count in e.limits:
             if not isinstance(index, Symbol):
                 return e
-            whole, factors = self.range_of(index, sympy.S.Zero, count - 1, scope, e)
+            first, last, body = _from_later(body, index, sympy.S.Zero, count - 1, scope)
+            whole, factors = self.range_of(index, first, last, scope, e)
             inside.append((index, whole, factors))
             scope = {**scope, index: whole}
-            self.bind(e.body, index, sympy.S.Zero, count - 1)
-        made = self.walk(e.body, scope)
+            self.bind(body, index, first, last)
+        made = self.walk(body, scope)
+        self.limits = outside
         for index, count, factors in reversed(inside):
             body = matmul(*factors, made) if factors else made
             fewer, ends = _split(count) if only_in_members(body, index) else (count, [])
@@ -389,10 +418,14 @@ class _Elaboration:
 
     def bind(self, body: Any, index: Symbol, first: Any, last: Any) -> None:
         """Note the limits of an index of a sum, and whether it is subtracted in the body."""
-        self.limits.pop(index, None)
-        self.limits[index] = first, last
+        self.limit(index, first, last)
         self.turned -= {index}
         self.turned |= {index} if is_subtracted(body, index) else set()
+
+    def limit(self, index: Symbol, first: Any, last: Any) -> None:
+        """Note the limits of an index, within those that are noted before it."""
+        self.limits.pop(index, None)
+        self.limits[index] = first, last
 
     def range_of(
         self, index: Symbol, first: Any, last: Any, ranges: Ranges, around: Any
@@ -458,7 +491,7 @@ class _Elaboration:
                     raise LanguageError(
                         f"nothing says how many values the index {symbol} of {short_text(e)} has"
                     )
-            return affine_member(e.family, e.indices, ranges)
+            return self.affine_member(e, ranges)
         made, limits = list(e.indices), []
         for place, (index, count) in enumerate(zip(e.indices, e.family.counts, strict=True)):
             if self.is_last(index, count, e):
@@ -468,6 +501,33 @@ class _Elaboration:
             return e
         units = [MatrixElement(OneHotLast(count), index, 0) for index, count in limits]
         return HeadSum(matmul(*units, e.family[tuple(made)]), *limits)
+
+    def affine_member(self, e: FamilyMember, ranges: Ranges) -> Any:
+        """Return a member at affine indices that exist wherever it is evaluated.
+
+        In Σ_{j≤i} a[j] b[i - j] they do. As a sum over all j times a mask it names b[i - j] for
+        j > i as well, so there the family has more members, whose values do not matter.
+        """
+        name, beyond = e.family.name, []
+
+        def exists(index: Any, first: Any, last: Any) -> bool:
+            least = [
+                least_value(sympy.expand(x), self.limits, ranges)
+                for x in (index - first, last - index)
+            ]
+            beyond.append(index)
+            return None not in least
+
+        made = affine_member(e.family, e.indices, ranges, exists)
+        for index in beyond:
+            reach, _ = self.wider.get(name, (sympy.S.Zero, e.family))
+            if not never_negative(reach - (more := reach_of(index, ranges))):
+                reach = more if never_negative(more - reach) else sympy.expand(reach + more)
+                ends = zip(e.family.firsts, e.family.counts, strict=True)
+                counts = [(first - reach, first + count - 1 + reach) for first, count in ends]
+                self.wider[name] = reach, Family(name, counts, *e.family.shape)
+        _, family = self.wider.get(name, (0, e.family))
+        return AffineMember(family, *made.args[1:])
 
     def is_last(self, index: Any, count: Any, owner: Any) -> bool:
         """Return whether an index is the last of a symbolic range."""
@@ -550,6 +610,18 @@ def _split(count: Any) -> tuple[Any, list[Any]]:
     if not isinstance(rest, Symbol) or not 0 < more <= HIGHEST:
         return count, []
     return rest, [rest + k for k in range(int(more))]
+
+
+def _from_later(
+    body: Any, index: Symbol, first: Any, last: Any, ranges: Ranges
+) -> tuple[Any, Any, Any]:
+    """Return the ends and the body of a sum: Σ_{l<n-i} f(l) as Σ_{l=i}^{n-1} f(l - i)."""
+    last = sympy.expand(last)
+    for other in sorted(last.free_symbols & ranges.keys(), key=str):
+        rest = sympy.expand(last + other)
+        if not rest.free_symbols & ranges.keys() and first == 0:
+            return other, rest, summed_up(substituted(body, {index: index - other}))
+    return first, last, body
 
 
 def _offset(end: Any, ranges: Ranges) -> tuple[Symbol, Any] | None:

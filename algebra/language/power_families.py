@@ -25,7 +25,7 @@ def add_power(
     powers: Powers, base: Any, exponent: Any, ranges: Mapping[Symbol, Any], names: set[str]
 ) -> None:
     """Add the family of the powers of a matrix, or make it large enough for one more exponent."""
-    reach = _reach(exponent, ranges)
+    reach = reach_of(exponent, ranges)
     known = powers.get(base)
     if known is not None:
         last = sympy.expand(known.firsts[0] * -1)
@@ -37,7 +37,7 @@ def add_power(
     powers[base] = Family(name, ((-reach, reach),), *base.shape)
 
 
-def _reach(exponent: Any, ranges: Mapping[Symbol, Any]) -> Any:
+def reach_of(exponent: Any, ranges: Mapping[Symbol, Any]) -> Any:
     """Return a size that the absolute value of an exponent does not exceed: n for i - 1 - j."""
     sizes: dict[Any, Any] = {}
     more, rest = exponent.as_coeff_Add()

@@ -1498,6 +1498,8 @@ FORMAL = {
     "a term has too many symmetries": WORK,
     "there are too many terms": WORK,
     "there are too many layers": WORK,
+    "there are too few or too many cases": f"{WORK}; no case says nothing",
+    "a case has cases": WORK,
     "it takes too much work": WORK,
     "a number is too large": WORK,
     "a power that is not whole": f"{WORK}; {ERROR}",

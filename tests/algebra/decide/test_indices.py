@@ -123,7 +123,7 @@ def test_normal_forms_and_values_have_them() -> None:
         (A ** (-n) * A**n, None),
         (Family("R", (n,), d, d)[i - j] * K[i] * K[j].T, "may be out of range"),
         (Family("R", (n,), d, d)[i - j] * K[j], "nothing says how many values the index i"),
-        (A ** sympy.Symbol("t", integer=True, nonnegative=True), "may be 0"),
+        (A ** sympy.Symbol("t", integer=True, nonpositive=True), "may be 0"),
         (A ** (L / 2), "is not in the language"),
     ],
 )

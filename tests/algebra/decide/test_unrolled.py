@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from otimes.algebra.verdict import decide
-from tests.algebra.decide import unrolled_depths, unrolled_positions
+from tests.algebra.decide import unrolled_depths, unrolled_free, unrolled_positions
 from tests.algebra.decide.attack import rejected
 from tests.algebra.decide.shorthand import some
 
 SUITES = {"depths": unrolled_depths.SUITE, "positions": unrolled_positions.SUITE}
+SUITES["free"] = unrolled_free.SUITE
 TRUE = {f"{of}: {name}": each for of, s in SUITES.items() for name, each in s.true.items()}
 FALSE = {f"{of}: {name}": each for of, s in SUITES.items() for name, each in s.false.items()}
 

@@ -1,0 +1,329 @@
+"""Claims at a free index, as a claim for each of its values: no layers, some of them, all of them.
+
+A claim with a free index i is one for every value of i at which its parts exist. Where i counts
+layers, as in Π_{l<i} F[l] for members F[0], …, F[L - 1], its values are 0, …, L. They are
+
+    i = 0                   nothing is multiplied or added
+    i and L = i + r         for sizes i and r, where the ranges are cut at i
+    L = i                   all layers
+
+and each of these is a claim about sizes, decided like any other. Members from the i-th on need not
+be told apart where L is only their number: what holds for i = L and any members holds for the first
+i of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import sympy
+from sympy import Symbol
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.decide.decision import Decision
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.binders import (
+    bindings,
+    free_symbols,
+    fresh_name,
+    names_in,
+    substituted,
+)
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, OneHot
+from otimes.algebra.language.trees import rebuilt
+
+Limits = dict[Symbol, tuple[Any, Any]]  # the first and last values of bound indices
+SUMS = (sympy.Sum, HeadSum, LayerProduct, OrderSum)
+SIZED = (sympy.MatrixSymbol, Family, sympy.Identity, sympy.OneMatrix, sympy.ZeroMatrix)
+
+
+class Case(NamedTuple):
+    """A claim at some values of a free index; `at` says at which."""
+
+    at: str
+    lhs: Any
+    rhs: Any
+    given: tuple[Any, ...]
+
+
+class Range(NamedTuple):
+    """A free index with its least value, and its largest: a size and a number, or None."""
+
+    index: Symbol
+    least: int
+    size: Symbol | None
+    more: int
+
+
+def in_cases(
+    lhs: Any, rhs: Any, given: Sequence[Any], decided: Callable[..., Decision]
+) -> Decision | None:
+    """Return the decision on a claim from those on the cases of a free index, or None.
+
+    The claim is proved if all cases of it are, and refuted if one of them is.
+    """
+    for cases in case_lists(lhs, rhs, given):
+        found: list[Decision] = []
+        for one in cases:
+            with suppress(OtimesError):
+                found.append(decided(one.lhs, one.rhs, one.given))
+                if found[-1].status == "refuted":
+                    return replace(found[-1], reason=f"at {one.at} {found[-1].reason}")
+            if not found or found[-1].status != "proved":
+                break
+        if len(found) == len(cases) and all(one.status == "proved" for one in found):
+            pairs = zip(cases, found, strict=True)
+            reason = "; ".join(f"at {case.at} {one.reason}" for case, one in pairs)
+            return replace(found[0], reason=reason, cases=tuple(found) if found[1:] else ())
+    return None
+
+
+def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
+    """Yield lists of claims, each list all cases of one free index; the first one is the main."""
+    if not all(isinstance(e, sympy.Basic) for e in (lhs, rhs)):
+        return
+    known = _range((lhs, rhs))
+    if known is None:
+        return
+    pairs = [_pair(each) for each in given]
+    index, least, size, more = known
+    if least:  # as one that runs from 0
+        lhs, rhs = (_at(side, {index: index + least}) for side in (lhs, rhs))
+        more -= least
+    taken = names_in(lhs, rhs, *[side for pair in pairs if pair for side in pair])
+    own = {index: Symbol(fresh_name(f"{index.name}′", taken), integer=True)}
+    said = [
+        each if pair is None else tuple(substituted(side, own) for side in pair)
+        for each, pair in zip(given, pairs, strict=True)
+    ]
+    name = Symbol(index.name, integer=True, positive=True)
+    rest = Symbol(fresh_name("r", taken), integer=True, positive=True)
+
+    def case(values: Mapping[Symbol, Any]) -> Case:
+        sizes = {s: v for s, v in values.items() if s != index}
+        every = [
+            tuple(_at(side, sizes) for side in each) if isinstance(each, tuple) else each
+            for each in said
+        ]
+        shown = {s: v for s, v in values.items() if s.name != str(v)} or {index: name}
+        at = " and ".join(f"{symbol} = {value}" for symbol, value in shown.items())
+        return Case(at, _at(lhs, values), _at(rhs, values), tuple(every))
+
+    zero = sympy.S.Zero
+    if size is None:
+        yield [case({index: name}), case({index: zero})]
+        return
+    if more > 0:
+        return
+    none = [case({index: zero, size: rest - more})]
+    none += [case({index: zero, size: sympy.Integer(-more)})] * (more < 0)
+    every = [lhs, rhs, *[side for pair in pairs if pair for side in pair]]
+    if _only_counts(size, every, given):
+        if more == 0:
+            yield [case({index: size}), none[0]]
+        if more == -1:
+            yield [case({index: size - 1})]
+        yield [case({index: name, size: name - more}), none[-1]]
+    if _is_shifted((lhs, rhs), given, index, size):
+        yield none
+    some = case({index: name, size: name - more + rest})
+    yield [some, case({index: name, size: name - more}), *none]
+
+
+def _pair(each: Any) -> tuple[Any, Any] | None:
+    """Return the sides of a hypothesis that is an equation."""
+    pair = each.args if isinstance(each, sympy.Eq) else each
+    fits = isinstance(pair, tuple | list) and len(pair) == 2
+    return (sympy.sympify(pair[0]), sympy.sympify(pair[1])) if fits else None
+
+
+def _only_counts(size: Symbol, sides: Iterable[Any], given: Sequence[Any]) -> bool:
+    """Return whether a size is the number of members of families, and nothing else."""
+
+    def elsewhere(e: Any) -> bool:
+        if isinstance(e, Family):
+            return any(size in s.free_symbols for s in e.shape)
+        return bool(e == size) or any(map(elsewhere, e.args))
+
+    inequalities = [each for each in given if _pair(each) is None]
+    return not inequalities and not any(map(elsewhere, sides))
+
+
+def _is_shifted(sides: Sequence[Any], given: Sequence[Any], index: Symbol, size: Symbol) -> bool:
+    """Return whether a claim at i is that at 0 about the members from the i-th on.
+
+    Then i is added to the index of every member, and the hypotheses are about all members alike.
+    """
+    from_zero = {size: size + index}
+
+    def sized(family: Family) -> bool:
+        return not {size, index} & {s for n in family.shape for s in n.free_symbols}
+
+    def shifted(e: Any) -> bool:
+        if isinstance(e, FamilyMember):
+            moved = [sympy.expand(i.xreplace(from_zero)) for i in e.indices]
+            return sized(e.family) and all(i.coeff(index) == 1 for i in moved)
+        if isinstance(e, sympy.Tuple):
+            return all(index not in added(end.xreplace(from_zero)).free_symbols for end in e)
+        return e not in (index, size) and all(map(shifted, e.args))
+
+    def plain(at: Any) -> bool:
+        return any(sympy.expand(at - s).is_Integer for s in at.free_symbols - {size})
+
+    def alike(e: Any) -> bool:
+        if isinstance(e, FamilyMember):
+            return sized(e.family) and all(map(plain, e.indices))
+        return e not in (index, size) and all(map(alike, e.args))
+
+    pairs = [_pair(each) for each in given]
+    stated = [side for pair in pairs if pair for side in pair]
+    return None not in pairs and all(map(shifted, sides)) and all(map(alike, stated))
+
+
+# -- the values of an index ------------------------------------------------------------------------
+
+
+def _range(sides: Sequence[Any]) -> Range | None:
+    """Return the free index that counts something in a claim, with its range, or None."""
+    sizes = {s for side in sides for e in side.atoms(*SIZED) for s in free_symbols(e)}
+    bound = {i for side in sides for e in sympy.preorder_traversal(side) for i, _ in bindings(e)}
+    found = [_counting(side) for side in sides]
+    counting = sorted(set().union(*found) - sizes - bound, key=str)
+    if not counting:
+        return None
+    index = counting[0]
+    least, ends = 0, dict[Symbol, int]()
+    for value in (v for side in sides for v in _not_negative(side, {})):
+        if value is None:
+            return None
+        times = value.coeff(index)
+        others = sympy.expand(value - times * index)
+        if times == 0 or others.free_symbols & ({*counting} - {index}):
+            continue
+        more, size = others.as_coeff_Add()
+        if times == 1 and size == 0 and more.is_Integer:
+            least = max(least, -int(more))
+        elif times == -1 and isinstance(size, Symbol) and size in sizes and more.is_Integer:
+            ends[size] = min(ends.get(size, int(more)), int(more))
+        elif not (times == 1 and size in sizes and more >= -1):
+            return None
+    if len(ends) > 1:
+        return None
+    size, more = next(iter(ends.items()), (None, 0))
+    return Range(index, least, size, more)
+
+
+def _counting(e: Any) -> set[Symbol]:
+    """Return the free symbols of an expression that are in the end of a range or an exponent."""
+    found: set[Symbol] = set()
+    for part in sympy.preorder_traversal(e):
+        ends = [end for limit in part.args[1:] if isinstance(part, SUMS) for end in _ends(limit)]
+        if isinstance(part, sympy.MatPow | sympy.Pow):
+            ends = [part.exp]
+        found |= {s for end in ends for s in end.free_symbols if _is_index(s)}
+    return found & free_symbols(e)
+
+
+def _is_index(symbol: Symbol) -> bool:
+    """Return whether a symbol stands for 0, 1, 2, … and for nothing less."""
+    plain = Symbol("i", integer=True), Symbol("i", integer=True, nonnegative=True)
+    return symbol.assumptions0 in [each.assumptions0 for each in plain]
+
+
+def _ends(limit: Any) -> Sequence[Any]:
+    return limit[1:] if isinstance(limit, sympy.Tuple) else [limit] if limit.is_integer else []
+
+
+def _not_negative(e: Any, limits: Limits) -> Iterator[Any]:
+    """Yield what must be 0 or more so that all parts exist; None for what is not linear."""
+    if isinstance(e, FamilyMember):
+        for at, count, first in zip(e.indices, e.family.counts, e.family.firsts, strict=True):
+            yield from (_least(x, limits) for x in (at - first, first + count - 1 - at))
+        return
+    if isinstance(e, SIZED):
+        return
+    if isinstance(e, OneHot):
+        yield from (_least(x, limits) for x in (e.args[0], e.args[1] - 1 - e.args[0]))
+        return
+    if isinstance(e, MatrixElement):
+        for at, count in zip(e.args[1:], e.args[0].shape, strict=True):
+            yield from (_least(x, limits) for x in (at, count - 1 - at))
+        yield from _not_negative(e.args[0], limits)
+        return
+    if isinstance(e, sympy.MatPow | sympy.Pow) and not e.exp.is_Integer:
+        yield _least(e.exp, limits)
+    inner = dict(limits)
+    if isinstance(e, SUMS):
+        for limit in e.args[1:]:
+            if isinstance(limit, sympy.Tuple):
+                first, last = limit[1:] if len(limit) == 3 else (sympy.S.Zero, limit[1] - 1)
+                yield _least(last - first + 1, limits)
+                inner = {limit[0]: (first, last), **inner}
+    for part in e.args:
+        if not isinstance(part, sympy.Tuple):
+            yield from _not_negative(part, inner)
+
+
+def _least(value: Any, limits: Limits) -> Any:
+    """Return the least value of an expression over the ranges of bound indices, None if unknown."""
+    value = sympy.expand(value)
+    for index, (first, last) in limits.items():
+        times = value.coeff(index)
+        if not times.is_Integer or sympy.expand(value - times * index).has(index):
+            return None
+        value = sympy.expand(value - times * index + times * (last if times < 0 else first))
+    return value
+
+
+# -- an expression at a value ----------------------------------------------------------------------
+
+
+def _at(e: Any, values: Mapping[Symbol, Any]) -> Any:
+    """Return an expression with values put in; sums and products over nothing vanish."""
+    return _settled(substituted(e, values))
+
+
+def _settled(e: Any) -> Any:
+    if isinstance(e, FamilyMember):
+        return e.family[tuple(map(added, e.indices))]
+    if not e.args or isinstance(e, SIZED):
+        return e
+    if isinstance(e, SUMS) and (vanished := _over_nothing(e)) is not None:
+        return vanished
+    if isinstance(e, sympy.Tuple):
+        return sympy.Tuple(*map(added, e))
+    if isinstance(e, sympy.MatPow | sympy.Pow):
+        exponent = added(e.exp)
+        if exponent == 0:
+            return sympy.Identity(e.shape[0]) if e.is_Matrix else sympy.S.One
+        return rebuilt(e, [_settled(e.base), exponent])
+    return rebuilt(e, [_settled(part) for part in e.args])
+
+
+def added(value: Any) -> Any:
+    """Return a number with its terms added up."""
+    return sympy.expand(value.doit())
+
+
+def _over_nothing(e: Any) -> Any:
+    """Return the value of a sum or product over an empty range, or None for another one."""
+    if isinstance(e, OrderSum):
+        if added(e.order) == 0:
+            return sympy.Identity(e.shape[0])
+        empty = added(e.count) == 0 and e.order.is_positive
+    else:
+        counts = [
+            limit[2] - limit[1] + 1 if len(limit) == 3 else limit[1]
+            for limit in e.args[1:]
+            if isinstance(limit, sympy.Tuple)
+        ]
+        empty = any(added(count) == 0 for count in counts)
+    if not empty:
+        return None
+    if isinstance(e, LayerProduct):
+        return sympy.Identity(e.shape[0])
+    return sympy.ZeroMatrix(*e.shape) if e.is_Matrix else sympy.S.Zero

@@ -1,0 +1,94 @@
+"""The cases of a free index: together they are all of its values, and each has its proof."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from typing import Any
+
+import pytest
+import sympy
+
+from otimes.algebra.decide.index_cases import case_lists
+from otimes.algebra.verdict import decide
+from otimes.proofs.replay import Rejected, check
+from tests.algebra.decide.unrolled import F, I, L, a, b, i, l, prod, t, tot, w, z
+
+MOST = 5
+FORMS = {  # a product or sum that exists for i from the least value to L + more
+    "i layers": (prod(F[l], i), 0, 0),
+    "the rest": (prod(F[i + l], L - i), 0, 0),
+    "up to the next state": (prod(w[l + 1], i), 0, 0),
+    "and the next layer": (F[i] * prod(F[l], i), 0, -1),
+    "two layers left": (F[i + 1] * prod(F[l], i), 0, -2),
+    "one layer less": (F[i - 1] * prod(F[l], i), 1, 0),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_the_cases_are_all_values_of_the_index(name: str) -> None:
+    e, least, more = FORMS[name]
+    wanted = {(at, many) for many in range(1, MOST) for at in range(least, many + more + 1)}
+    *_, cases = case_lists(a**i * b**L * e, e, ())  # the last list does not leave out members
+    found = []
+    for case in cases:
+        numbers = [_exponent(case.lhs, base) for base in (a, b)]
+        sizes = sorted(sympy.Tuple(*numbers).free_symbols, key=str)
+        for values in product(range(1, MOST), repeat=len(sizes)):
+            put = dict(zip(sizes, values, strict=True))
+            found.append(tuple(int(number.subs(put)) for number in numbers))
+    here = [one for one in found if one[1] < MOST]
+    assert set(here) == wanted
+    assert len(here) == len(wanted)
+
+
+def _exponent(e: Any, base: Any) -> Any:
+    powers = [p.exp for p in sympy.preorder_traversal(e) if p.is_Pow and p.base == base]
+    return sum(powers, sympy.Integer(e.has(base) and not powers))
+
+
+def claimed(which: str) -> tuple[Any, Any, list[Any]]:
+    after, before = prod(F[i + l], L - i), prod(F[l], i)
+    if which == "split":
+        return prod(F[l]), after * before, []
+    return z[L], z[i] + tot(F[i + l] * z[i + l], l, L - i), [(z[t + 1], z[t] + F[t] * z[t])]
+
+
+def test_each_case_has_its_certificate_and_its_verdict() -> None:
+    verdict = decide(*claimed("split"))
+    assert [one.status for one in verdict.cases] == ["proved"] * 3
+    made = json.loads(json.dumps(verdict.certificate))
+    assert len(made["cases"]) == 3
+    check(made)
+    false = {
+        **made["cases"][0],
+        "rhs": made["cases"][0]["lhs"],
+        "lhs": ["MatMul", 2, ["Identity", 1]],
+    }
+    with pytest.raises(Rejected):
+        check({**made, "cases": [*made["cases"], false]})
+
+
+def test_the_members_from_the_ith_on_are_any_members() -> None:
+    lists = list(case_lists(*claimed("stream")))
+    assert [len(one) for one in lists] == [1, 3]
+    fixed = [*claimed("stream")[2], (z[0], sympy.ZeroMatrix(*z.shape))]
+    assert [len(one) for one in case_lists(*claimed("stream")[:2], fixed)] == [3]
+
+
+def test_a_number_of_members_that_is_a_size_as_well_is_kept() -> None:
+    square = prod(F[l], i)
+    assert len(next(iter(case_lists(square, square, ())))) == 2
+    assert len(next(iter(case_lists(L * square, square, ())))) == 3
+    assert len(next(iter(case_lists(square, square, [sympy.Ne(L, 2)])))) == 3
+
+
+def test_an_index_of_a_hypothesis_is_another_one() -> None:
+    given = [(F[i].T * F[i], I)]
+    assert decide(prod(F[l], i).T * prod(F[l], i), I, given).status == "proved"
+
+
+@pytest.mark.parametrize("assumed", ["nonpositive", "even", "positive"])
+def test_other_symbols_are_no_indices(assumed: str) -> None:
+    symbol = sympy.Symbol("i", integer=True, **{assumed: True})
+    assert not list(case_lists(prod(F[l], symbol), prod(F[l], symbol), ()))

@@ -1,0 +1,117 @@
+"""Claims up to a free layer or position, and convolutions: sums whose members need a mask."""
+
+from __future__ import annotations
+
+from sympy import Inverse
+
+import otimes as ot
+from tests.algebra.decide.unrolled import (
+    A,
+    F,
+    I,
+    L,
+    Suite,
+    W,
+    a,
+    claim,
+    d,
+    i,
+    j,
+    k,
+    l,
+    m,
+    n,
+    paths,
+    prod,
+    pw,
+    s,
+    t,
+    tot,
+    upto,
+    w,
+    z,
+)
+
+SUITE = Suite()
+Kf, us = ot.Family("Kf", (n,), d, d), ot.Family("us", (n,), d, 1)
+av, bv, cv = (ot.Family(name, (n,), 1, 1) for name in ("av", "bv", "cv"))
+zz = ot.Family("zz", (n + 1,), d, d)
+Cm = ot.Family("Cm", (n,), m, d)
+stream = [(z[t + 1], z[t] + F[t] * z[t])]
+after = prod(I + F[l + 1 + i], L - 1 - i)
+before = prod(I + F[l], i)
+gauged = prod(Inverse(w[l + 1]) * F[l] * w[l], i)
+turns = prod(w[l + 1] * Inverse(w[l]), i)
+orthogonal = [(F[l].T * F[l], I)]
+convolved = upto(Kf[i - j] * us[j], j, i)
+triple = upto(upto(av[k] * bv[j - k], k, j) * cv[i - j], j, i)
+SUITE.both(
+    "gauges up to a layer",
+    claim(gauged, Inverse(w[i]) * prod(F[l], i) * w[0]),
+    claim(gauged, Inverse(w[i + 1]) * prod(F[l], i) * w[0]),
+)
+SUITE.both(
+    "turns up to a layer",
+    claim(turns, w[i] * Inverse(w[0])),
+    claim(turns, Inverse(w[0]) * w[i]),
+)
+SUITE.both(
+    "a number out of the first layers",
+    claim(prod(a * F[l], i), a**i * prod(F[l], i)),
+    claim(prod(a * F[l], i), a**L * prod(F[l], i)),
+)
+SUITE.both(
+    "split at a layer",
+    claim(prod(F[l]), prod(F[i + l], L - i) * prod(F[l], i)),
+    claim(prod(F[l]), prod(F[l], i) * prod(F[i + l], L - i)),
+)
+SUITE.both(
+    "the rest of the stream",
+    claim(z[L], z[i] + tot(F[i + l] * z[i + l], l, L - i), stream),
+    claim(z[L], z[i] + tot(F[l] * z[l], l, L - i), stream),
+)
+SUITE.both(
+    "one layer taken out",
+    claim(after * (I + F[i]) * before - after * before, after * F[i] * before),
+    claim(after * (I + F[i]) * before - after * before, before * F[i] * after),
+)
+SUITE.both(
+    "orthogonal up to a layer",
+    claim(prod(F[l], i).T * prod(F[l], i), I, orthogonal),
+    claim(prod(F[l], i) * prod(F[l], i), I, orthogonal),
+)
+SUITE.both(
+    "paths through the first layers",
+    claim(paths(F[l], 1, i).T, tot(F[l].T, l, i)),
+    claim(paths(F[l], 1, i).T, tot(F[l], l, i)),
+)
+SUITE.both(
+    "telescoping to a position",
+    claim(tot(zz[j + 1] - zz[j], j, i), zz[i] - zz[0]),
+    claim(tot(zz[j + 1] - zz[j], j, i), zz[i + 1] - zz[0]),
+)
+SUITE.both(
+    "a power that may be the zeroth",
+    claim(pw(A, i) * A, A * pw(A, i)),
+    claim(pw(A, i) * A, pw(A, i)),
+)
+SUITE.both(
+    "convolution, turned",
+    claim(convolved, upto(Kf[j] * us[i - j], j, i)),
+    claim(convolved, upto(Kf[j] * us[j], j, i)),
+)
+SUITE.both(
+    "convolution of three",
+    claim(triple, upto(av[k] * upto(bv[s] * cv[i - k - s], s, i - k), k, i)),
+    claim(triple, upto(av[k] * upto(bv[s] * cv[i - s], s, i - k), k, i)),
+)
+SUITE.both(
+    "powers as a kernel",
+    claim(upto(pw(W, i - j) * us[j], j, i), upto(pw(W, j) * us[i - j], j, i)),
+    claim(upto(pw(W, i - j) * us[j], j, i), upto(pw(W, i - j) * us[i - j], j, i)),
+)
+SUITE.both(
+    "convolution read out",
+    claim(Cm[0] * convolved, upto(Cm[0] * Kf[j] * us[i - j], j, i)),
+    claim(Cm[0] * convolved, upto(Cm[0] * Kf[i - j] * us[i - j], j, i)),
+)
