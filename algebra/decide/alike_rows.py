@@ -1,47 +1,68 @@
 """Counterexamples at large numeric sizes of claims with functions, inverses, masks or hypotheses.
 
 The matrices are zero, or the identity, outside of their first rows and columns; so the sides are
-computed by classes of rows (`evaluate.alike`), exactly, and so are the hypotheses.
+computed by classes of rows (`evaluate.alike`), exactly, and so are the hypotheses. These are solved
+for blocks of the matrices (`embedded`), or met by chance.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
-from itertools import accumulate, product
+from itertools import accumulate
 from math import prod
 from typing import Any
+
+import sympy
 
 from otimes.algebra.decide.admissible import admits, draw_scalars, draw_sizes, presupposed
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED, Counterexample, functions_in
+from otimes.algebra.decide.embedded import (
+    Embedded,
+    Leaves,
+    drawn_beyond,
+    drawn_blocks,
+    every_index,
+)
+from otimes.algebra.decide.large_sizes import has_large_sizes
+from otimes.algebra.decide.matrix_families import integers
+from otimes.algebra.decide.satisfy import solved_for
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.evaluate.alike import Axis, ByClass, Classes, NoValue
+from otimes.algebra.evaluate.alike import Axis, ByClass, Classes
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import MOST_SPARSE, with_entries
 from otimes.algebra.language.linear import Family
-from otimes.algebra.language.shapes import inspect
 
 PLAIN, GIVEN = 4, 40  # trials without hypotheses, and with them; as many with other members
 LARGEST = 3  # of symbolic sizes, and of entries
+BLOCKED = 4  # sizes from here on are larger than blocks
 KINDS = ("any", "symmetric", "permutation", "diagonal", "zero", "identity")
 MOST_NONZERO = 200_000
-MOST_INDICES = 64  # values of the free indices of a hypothesis
+MOST_FRACTIONS = 4_000_000  # entries of an array with fractions in it
 
 Later = Callable[[], Counterexample]
-Leaves = dict[tuple[str, tuple[int, ...]], ByClass]
+
+
+def has_blocks(claim: Claim) -> bool:
+    """Return whether a claim under hypotheses has sizes that are numbers, and not all small."""
+    sizes = {n for tensor in claim.signature.tensors.values() for n in tensor.shape}
+    moderate = any(n.is_Integer and n >= BLOCKED for n in map(sympy.sympify, sizes))
+    return bool(claim.given) and moderate and not has_large_sizes(claim.signature)
 
 
 def refuted_by_alike_rows(claim: Claim) -> Later | None:
     """Return a function that writes out a counterexample, or None if none was found."""
     if claim.signature.masks:
         return None
-    draw = random.Random(SEED)
+    draw, own = random.Random(SEED), random.Random(SEED)
     several = any(isinstance(each, Family) for each in claim.signature.tensors.values())
     for attempt in range((2 * GIVEN if several else GIVEN) if claim.given else PLAIN):
         try:
-            found = _trial(claim, draw, attempt)
+            found = _solved(claim, own, attempt) if claim.given else None
+            found = found or _trial(claim, draw, attempt)
         except OtimesError:  # a function has no value there, or there is none by classes
             continue
         if found is not None:
@@ -49,7 +70,8 @@ def refuted_by_alike_rows(claim: Claim) -> Later | None:
     return None
 
 
-def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
+def _numbers(claim: Claim, draw: random.Random) -> Assignment | None:
+    """Return admissible sizes, scalars and values of the free indices, or None."""
     signature = claim.signature
     sizes = draw_sizes(signature, draw, LARGEST, signature.roots)
     if sizes is None:
@@ -63,7 +85,35 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
         for name, (_, count) in signature.indices.items()
     }
     numbers = Assignment(sizes, {}, indices, scalars)
-    if not admits(signature, numbers):
+    return numbers if admits(signature, numbers) else None
+
+
+def _solved(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
+    """Return a counterexample with blocks that are solved for, if this trial found one."""
+    numbers, tensors = _numbers(claim, draw), claim.signature.tensors
+    if numbers is None:
+        return None
+    blocks = drawn_blocks(claim.signature, numbers, draw)
+    evaluation = Embedded(blocks, drawn_beyond(draw, attempt))
+    shapes = {name: evaluation.shape(tensor, numbers) for name, tensor in tensors.items()}
+    arrays = {name: integers(shape, draw) for name, shape in shapes.items()}
+    numbers = replace(numbers, arrays=arrays)
+    found = solved_for(claim.given, claim.signature, numbers, draw, evaluation)
+    if found is None:
+        return None
+    leaves: Leaves = {}
+    own = [(*pair, at) for pair in claim.given for at in every_index(pair, found)]
+    classes = evaluation.classes(found, leaves)
+    (lhs, rhs), *_ = classes.values((claim.lhs, claim.rhs, found.indices), *own)
+    differ = _difference(lhs, rhs)
+    if differ is None or not claim.condition(found) or not _fits(claim, found, leaves):
+        return None
+    return partial(_counterexample, claim, found, leaves, *differ)
+
+
+def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
+    signature, numbers = claim.signature, _numbers(claim, draw)
+    if numbers is None:
         return None
     kinds = {name: draw.choice(KINDS) if claim.given else "any" for name in signature.tensors}
     full = attempt % 2 == 1  # no row is zero, as a norm asks
@@ -79,26 +129,15 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
             found = leaves[name, at] = _drawn(kind, rows, cols, own, full)
         return found
 
-    own = [(*pair, at) for pair in claim.given for at in _every_index(pair, numbers)]
-    (lhs, rhs), *given = Classes(numbers, leaf).values((claim.lhs, claim.rhs, indices), *own)
+    own = [(*pair, at) for pair in claim.given for at in every_index(pair, numbers)]
+    classes = Classes(numbers, leaf)
+    (lhs, rhs), *given = classes.values((claim.lhs, claim.rhs, numbers.indices), *own)
     if not all(_equal(*pair) for pair in given):
         return None
     found = _difference(lhs, rhs)
     if found is None or not _fits(claim, numbers, leaves):
         return None
     return partial(_counterexample, claim, numbers, leaves, *found)
-
-
-def _every_index(pair: tuple[Any, Any], numbers: Assignment) -> Iterator[Mapping[str, int]]:
-    """Yield all values of a hypothesis's free indices: for each of them it holds.
-
-    Raises OtimesError if there are too many.
-    """
-    counts = {name: numbers.size(count) for name, (_, count) in inspect(*pair).indices.items()}
-    if prod(counts.values()) > MOST_INDICES:
-        raise NoValue("a hypothesis is about too many values of its indices")
-    for values in product(*map(range, counts.values())):
-        yield {**numbers.indices, **dict(zip(counts, values, strict=True))}
 
 
 def _drawn(kind: str, rows: Axis, cols: Axis, draw: random.Random, full: bool) -> ByClass:
@@ -166,7 +205,9 @@ def _fits(claim: Claim, numbers: Assignment, leaves: Leaves) -> bool:
     """Return whether the arrays of a trial can be written out."""
     rows = sum(sum(x.rows) + len(x.rows) * len(x.cols) for x in leaves.values())
     shapes = [array_shape(tensor, numbers) for tensor in claim.signature.tensors.values()]
-    return rows < MOST_NONZERO and all(prod(shape) < MOST_SPARSE for shape in shapes)
+    entries = [e for x in leaves.values() for line in x.table for cell in line for e in cell]
+    most = MOST_SPARSE if all(isinstance(e, int) for e in entries) else MOST_FRACTIONS
+    return rows < MOST_NONZERO and all(prod(shape) < most for shape in shapes)
 
 
 def _counterexample(
@@ -187,7 +228,7 @@ def _counterexample(
         entry=entry,
         lhs=lhs,
         rhs=rhs,
-        functions=functions_in(claim.sides, *claim.given),
+        functions=functions_in(numbers, claim.sides, *claim.given),
         presupposes=presupposed(signature),
         nonzero=nonzero,
     )

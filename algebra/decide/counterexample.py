@@ -337,7 +337,7 @@ def shrink(
         entry=trial.entry,
         lhs=trial.lhs,
         rhs=trial.rhs,
-        functions=functions_in((lhs, rhs), *given),
+        functions=functions_in(a, (lhs, rhs), *given),
         presupposes=presupposed(signature),
         warning=work.warning("how small this is"),
         expressions=(lhs, rhs),
@@ -345,10 +345,13 @@ def shrink(
     )
 
 
-def functions_in(*pairs: tuple[sympy.Basic, sympy.Basic]) -> dict[str, Polynomial]:
-    """Return the functions without a known value in equations, each with what it is in trials."""
+def functions_in(
+    assignment: Assignment, *pairs: tuple[sympy.Basic, sympy.Basic]
+) -> dict[str, Polynomial]:
+    """Return the functions without a known value in equations, each with what it is in a trial."""
     names = {e.name for pair in pairs for side in pair for e in side.atoms(Activation)}
-    return {name: stand_in(name) for name in sorted(names - KNOWN.keys())}
+    chosen: Mapping[str, Any] = assignment.functions
+    return {name: chosen.get(name, stand_in(name)) for name in sorted(names - KNOWN.keys())}
 
 
 def _shrink_sizes(
@@ -389,7 +392,7 @@ def _at_sizes(
     tries += [draw_at(dict(sizes), signature, draw, 2, roots) for _ in range(FRESH_DRAWS)]
     for smaller in tries:
         if smaller is not None and smaller.sizes == sizes:
-            trial = differs_at(smaller)
+            trial = differs_at(replace(smaller, functions=larger.functions))
             if trial is not None:
                 return trial
     return None

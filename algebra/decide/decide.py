@@ -34,8 +34,6 @@ from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
-ALIKE = 0.5  # the largest share of it for a counterexample of alike rows
-ALIKE_UNITS = 1.0
 WHOLE = 0.6  # before the cases of a free index
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
@@ -158,8 +156,10 @@ def _decided_with_inverses(claim: Claim) -> Decision:
 
 def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
     """Return the decision of the first strategy that reaches one, within the active budget."""
-    if not axioms[0] and not claim.within and has_large_sizes(claim.signature):
-        later = within(ALIKE, partial(refuted_by_alike_rows, claim), ALIKE_UNITS)
+    alone = not (axioms[0] or claim.within or claim.given)
+    if alone and has_large_sizes(claim.signature):
+        find = partial(refuted_by_alike_rows, claim)
+        later = within(from_sides.ALIKE, find, from_sides.ALIKE_UNITS)
         if later is not None:
             return Decision("refuted", from_sides.DIFFER, claim, later, strategy="exact trials")
     question = question_of(claim, axioms, decided)

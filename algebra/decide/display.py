@@ -107,7 +107,9 @@ def _rows(found: Counterexample) -> Iterator[tuple[str, str]]:
     for name, array in found.arrays.items():
         yield _symbol(name), _array(array.tolist())
     for name, polynomial in found.functions.items():
-        yield rf"{_symbol(name)}(x)", latex(sympy.sympify(str(polynomial)))
+        x = sympy.Symbol("x")
+        terms = [sympy.Rational(c) * x**k for k, c in enumerate(polynomial.coefficients)]
+        yield rf"{_symbol(name)}(x)", latex(sympy.Add(*terms))
     for side, value, entry in zip(
         found.expressions, found.values, (found.lhs, found.rhs), strict=True
     ):

@@ -10,6 +10,7 @@ from math import inf
 from typing import Any
 
 from otimes.algebra.budget import STEPS, Exhausted, limited, steps_left
+from otimes.algebra.decide.alike_rows import has_blocks, refuted_by_alike_rows
 from otimes.algebra.decide.axiom_statements import instance
 from otimes.algebra.decide.axioms import instances
 from otimes.algebra.decide.claim import Claim
@@ -17,8 +18,9 @@ from otimes.algebra.decide.counterexample import SEED
 from otimes.algebra.decide.decision import Axioms, Decision, Proof
 from otimes.algebra.decide.empty_ranges import at_any_index
 from otimes.algebra.decide.entailment import Fact, Relation, entail, relations_of
-from otimes.algebra.decide.from_sides import FIXED
+from otimes.algebra.decide.from_sides import ALIKE, ALIKE_UNITS, DIFFER, FIXED
 from otimes.algebra.decide.implied import implied
+from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.question import Decide, Question, Read, within
 from otimes.algebra.decide.shifted import at_last
 from otimes.algebra.decide.signs import SignsIn
@@ -78,6 +80,7 @@ def from_equations(question: Question) -> Decision | None:
     if not (question.facts or reading.inverses or reading.applied):
         return None
     relations = _relations(question, question.read)
+    large = bool(claim.given) and has_large_sizes(claim.signature)
     # Short attempts at both answers before long ones: which it is, is not known beforehand.
     for number, (units, attempts, simple) in enumerate(ROUNDS):
         share = min(units * STEPS, steps_left())
@@ -87,9 +90,14 @@ def from_equations(question: Question) -> Decision | None:
             return found
         with suppress(OtimesError), limited(share):  # numbers at which a side has no exact value
             seed = SEED + number
-            refuted = tried(claim, claim.signature, 3, claim.draw, attempts, seed)
-            if refuted is not None:
-                return refuted
+            if not large or number > 1:
+                refuted = tried(claim, claim.signature, 3, claim.draw, attempts, seed)
+                if refuted is not None:
+                    return refuted
+        if number == 1 and (large or has_blocks(claim)) and not claim.within:
+            later = within(ALIKE, partial(refuted_by_alike_rows, claim), ALIKE_UNITS)
+            if later is not None:
+                return Decision("refuted", DIFFER, claim, later, strategy="exact trials")
         if number:
             continue
         with limited(STEPS):

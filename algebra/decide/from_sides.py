@@ -14,7 +14,9 @@ from otimes.algebra.evaluate.polynomials import equal_as_polynomials
 from otimes.algebra.language import coefficients
 from otimes.algebra.reading.repeated import TOO_MANY
 
-POLYNOMIALS, LARGE, CUTS = 0.3, 0.5, 0.5  # the largest share of the budget that is left
+# The largest share of the budget that is left which one strategy may take.
+POLYNOMIALS, LARGE, CUTS, ALIKE = 0.3, 0.5, 0.5, 0.5
+ALIKE_UNITS = 1.0
 DIFFER = "the sides differ at exact numbers"
 WRITTEN_OUT = "with the sums over numbered indices written out, both sides are the same"
 FIXED = "at these sizes both sides are the same polynomials"

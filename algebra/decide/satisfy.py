@@ -11,11 +11,11 @@ only this check is needed for soundness, and drawing from several families makes
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
-from itertools import product
+from itertools import chain, product
 from math import prod
 from operator import mul
 from typing import Any, NamedTuple
@@ -23,17 +23,33 @@ from typing import Any, NamedTuple
 import sympy
 
 from otimes.algebra.budget import spend
-from otimes.algebra.decide.admissible import admits, special
+from otimes.algebra.decide.admissible import admits
+from otimes.algebra.decide.admissible import special as special_scalars
+from otimes.algebra.decide.congruence import congruences
+from otimes.algebra.decide.congruence import solved as congruent
 from otimes.algebra.decide.counterexample import draw_assignment
+from otimes.algebra.decide.embedded import Embedded
+from otimes.algebra.decide.matrix_families import (
+    FAMILIES,
+    TRIVIAL,
+    Family,
+    integers,
+    of_small_blocks,
+    orthogonal,
+    permutation,
+    special,
+    whole,
+)
+from otimes.algebra.decide.unknown_functions import drawn_polynomial, unknown_in, with_functions
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.echelon import reduce_rows
 from otimes.algebra.evaluate.exact import (
     Assignment,
     array_shape,
-    exact_inverse,
     exact_value,
 )
 from otimes.algebra.evaluate.exact_arrays import ExactArray, identity, stack, zeros
+from otimes.algebra.language.linear import Family as Members
 from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.shapes import inspect
@@ -44,9 +60,34 @@ Pair = tuple[sympy.Basic, sympy.Basic]
 MAX_UNKNOWNS = 64
 FAMILY_TRIES = 12
 SPACE_TRIES = 40
-ANGLES = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-1/3")))  # (half) tangents
+HALVES = (1, Fraction(1, 2), Fraction(1, 3))  # projections and means have such entries
 CANDIDATE = 30  # steps that count for an array of a kind, and for each row of one that is made
 MAX_SIGNS = 4  # entries of an array of which all values are tried
+
+
+class Whole:
+    """The values of expressions at whole arrays."""
+
+    def shape(self, tensor: sympy.MatrixSymbol | Members, numbers: Assignment) -> tuple[int, ...]:
+        """Return the shape of the array of a tensor."""
+        return array_shape(tensor, numbers)
+
+    def sides(self, pair: Pair, numbers: Assignment) -> tuple[list[Any], list[Any]]:
+        """Return the entries of both sides, for all values of the free indices."""
+        left, right = list[Any](), list[Any]()
+        for each in _at_every_index(pair, numbers):
+            left += _flat(exact_value(pair[0], each))
+            right += _flat(exact_value(pair[1], each))
+        return left, right
+
+    def value(self, e: sympy.Basic, numbers: Assignment) -> ExactArray:
+        """Return the value of a matrix."""
+        found: ExactArray = exact_value(e, numbers)
+        return found
+
+
+Evaluation = Whole | Embedded
+WHOLE = Whole()
 
 
 def satisfying(
@@ -59,10 +100,23 @@ def satisfying(
 ) -> Assignment | None:
     """Return an assignment at which all hypotheses hold exactly, or None if none was found."""
     assignment = draw_assignment(signature, draw, largest, entries, roots)
-    if assignment is None:
-        return None
+    return None if assignment is None else solved_for(given, signature, assignment, draw)
+
+
+def solved_for(
+    given: Sequence[Pair],
+    signature: Signature,
+    assignment: Assignment,
+    draw: random.Random,
+    evaluation: Evaluation = WHOLE,
+) -> Assignment | None:
+    """Return an assignment with other matrices, at which all hypotheses hold, or None.
+
+    `evaluation` tells which arrays an assignment has, and what expressions are at these.
+    """
+    roots = signature.roots
     if draw.random() < 0.3:
-        scalars = {**assignment.scalars, **special(signature, draw, roots)}
+        scalars = {**assignment.scalars, **special_scalars(signature, draw, roots)}
         chosen = replace(assignment, scalars=scalars)
         assignment = chosen if admits(signature, chosen) else assignment
     factors = [each for pair in given for each in _factors(*pair)]
@@ -72,40 +126,57 @@ def satisfying(
     solved = [_arguments(*pair) for pair in given]  # g(A) = g(B) holds where A = B
     if solved != [*given] and draw.random() < 0.5:  # perhaps it holds elsewhere, too
         solved = [*given]
+    unknown = unknown_in(side for pair in solved for side in pair)
+    later = unknown != [] and draw.random() < 0.6  # the functions come after the matrices
+    if later:
+        solved = [pair for pair in solved if not unknown_in(pair)]
+    elif unknown and draw.random() < 0.8:
+        functions = {name: drawn_polynomial(draw) for name in unknown}
+        assignment = replace(assignment, functions=functions)
     speaks = [(pair, _names(pair)) for pair in solved]
     for pair, names in speaks:
         if not names:
             assignment = _with_scalar(pair, assignment, signature, draw)
+    solve = _Solver(solved, signature, draw, evaluation)
     order = list(signature.tensors)
     draw.shuffle(order)
-    of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
+    solve.of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
     known: set[str] = set()
     for name in order:
         known.add(name)
         mine = [pair for pair, names in speaks if name in names and names <= known]
-        array = _solve_for(name, mine, assignment, signature, draw, of_signs)
+        array = solve(name, mine, assignment)
         if array is None:
             return None
         assignment = replace(assignment, arrays={**assignment.arrays, name: array})
-    return assignment if admits(signature, assignment) and holds(given, assignment) else None
+    if later:
+        found = with_functions(given, assignment, evaluation.sides, draw)
+        if found is None:
+            return None
+        assignment = found
+    fits = admits(signature, assignment) and holds(given, assignment, evaluation)
+    return assignment if fits else None
 
 
-def holds(given: Sequence[Pair], assignment: Assignment) -> bool:
+def holds(given: Sequence[Pair], assignment: Assignment, evaluation: Evaluation = WHOLE) -> bool:
     """Return whether every hypothesis is defined and holds exactly."""
     try:
         numbers = assignment.in_exact_arrays()
-        return all(_equal(left, right, numbers) for left, right in given)
+        return all(_equal(pair, numbers, evaluation) for pair in given)
     except OtimesError:
         return False
 
 
-def _equal(left: sympy.Basic, right: sympy.Basic, assignment: Assignment) -> bool:
-    inner = _arguments(left, right)
-    return all(
-        exact_value(left, each) == exact_value(right, each)
-        or (inner != (left, right) and exact_value(inner[0], each) == exact_value(inner[1], each))
-        for each in _at_every_index((left, right), assignment)
+def _equal(pair: Pair, numbers: Assignment, evaluation: Evaluation) -> bool:
+    inner = _arguments(*pair)
+    return any(
+        all(x == y for x, y in zip(*evaluation.sides(each, numbers), strict=True))
+        for each in dict.fromkeys((pair, inner))
     )
+
+
+def _flat(value: Any) -> list[Any]:
+    return value.flat if isinstance(value, ExactArray) else [value]
 
 
 def _arguments(left: sympy.Basic, right: sympy.Basic) -> Pair:
@@ -186,38 +257,116 @@ def _with_scalar(
     return found or assignment
 
 
-def _solve_for(
-    name: str,
-    given: Sequence[Pair],
-    assignment: Assignment,
-    signature: Signature,
-    draw: random.Random,
-    of_signs: bool,
-) -> Any | None:
-    shape = array_shape(signature.tensors[name], assignment)
-    if not given and name in signature.masks:
-        return assignment.arrays[name]
-    if not given:
-        return _special(shape, assignment.arrays[name], draw)
-    first = _first_member(signature.tensors[name], assignment)
-    if first is not None and shape[-2] == shape[-1]:
-        array = _group(shape, first, draw)
-        if holds(given, replace(assignment, arrays={**assignment.arrays, name: array})):
-            return array
-    systems = [_affine(name, pair, assignment, shape, draw) for pair in given]
-    linear = [system for system in systems if system is not None]
-    space = _solutions(linear, shape) if linear else None
-    if linear and space is None:
+class _Solver:
+    """Solves hypotheses for one matrix, when those that are named in `given` besides are known."""
+
+    def __init__(
+        self,
+        given: Sequence[Pair],
+        signature: Signature,
+        draw: random.Random,
+        evaluation: Evaluation,
+    ) -> None:
+        self.signature, self.draw, self.evaluation = signature, draw, evaluation
+        self.congruences = [each for pair in given for each in congruences(pair)]
+        self.of_signs = False
+
+    def __call__(self, name: str, given: Sequence[Pair], assignment: Assignment) -> Any | None:
+        """Return an array for which the hypotheses `given` hold, or None."""
+        draw, tensor = self.draw, self.signature.tensors[name]
+        shape = self.evaluation.shape(tensor, assignment)
+        if not given and name in self.signature.masks:
+            return assignment.arrays[name]
+        if not given:
+            return special(shape, assignment.arrays[name], draw)
+        first = _first_member(tensor, assignment)
+        if first is not None and shape[-2] == shape[-1]:
+            array = _group(shape, first, draw)
+            if self.holds(given, name, array, assignment):
+                return array
+        systems = [self.affine(name, pair, assignment, shape) for pair in given]
+        linear = [system for system in systems if system is not None]
+        space = _solutions(linear, shape) if linear else None
+        if linear and space is None:
+            return None
+        if space is not None and len(linear) == len(given):
+            square = self.with_root(name, space, given, assignment)
+            return space.element(draw, 2) if square is None else square
+        candidates = chain(
+            self.congruent(name, shape, assignment),
+            _candidates(shape, draw, self.of_signs, space),
+        )
+        for array in candidates:
+            spend(CANDIDATE)
+            if array is not None and self.holds(given, name, array, assignment):
+                return array
         return None
-    if space is not None and len(linear) == len(given):
-        return space.element(draw, 2)
-    for array in _candidates(shape, draw, of_signs, space):
-        spend(CANDIDATE)
-        if array is not None and holds(
-            given, replace(assignment, arrays={**assignment.arrays, name: array})
+
+    def holds(self, given: Sequence[Pair], name: str, array: Any, assignment: Assignment) -> bool:
+        """Return whether hypotheses hold with an array in the place of another."""
+        arrays = {**assignment.arrays, name: array}
+        return holds(given, replace(assignment, arrays=arrays), self.evaluation)
+
+    def with_root(
+        self, name: str, space: _Space, given: Sequence[Pair], assignment: Assignment
+    ) -> Any | None:
+        """Return a square S² or S Sᵀ of a solution, if that is one and M in some Wᵀ M W = E."""
+        if not any(
+            each.middle is not None and each.middle.name == name
+            for each in self.congruences
+            if isinstance(each.middle, sympy.MatrixSymbol)
         ):
-            return array
-    return None
+            return None
+        root = space.element(self.draw, 1)
+        square = root @ root.T if root.shape[0] == root.shape[1] else None
+        if square is None or not self.holds(given, name, square, assignment):
+            return None
+        return square
+
+    def congruent(
+        self, name: str, shape: tuple[int, ...], assignment: Assignment
+    ) -> Iterator[Any | None]:
+        """Yield solutions of Wᵀ M W = E, if that is a hypothesis about the matrix W."""
+        for each in self.congruences:
+            if each.name != name or len(shape) != 2:
+                continue
+            try:
+                value = self.evaluation.value(each.value, assignment)
+                middle = each.middle and self.evaluation.value(each.middle, assignment)
+            except (OtimesError, KeyError):  # what is not known yet has no value
+                continue
+            w = congruent(middle, value, shape[1 if each.by_rows else 0], self.draw)
+            yield w if w is None or not each.by_rows else w.T
+
+    def affine(
+        self, name: str, pair: Pair, assignment: Assignment, shape: tuple[int, ...]
+    ) -> _System | None:
+        """Return the linear equations of a hypothesis that is affine in a tensor, else None."""
+        if prod(shape) > MAX_UNKNOWNS:
+            return None
+
+        def rest(array: ExactArray) -> list[Number]:
+            numbers = replace(assignment, arrays={**assignment.arrays, name: array})
+            left, right = self.evaluation.sides(pair, numbers)
+            return [x - y for x, y in zip(left, right, strict=True)]
+
+        try:
+            constant = rest(zeros(shape))
+            columns = []
+            for k in range(prod(shape)):
+                unit = zeros(shape)
+                unit.flat[k] = 1
+                columns.append([x - c for x, c in zip(rest(unit), constant, strict=True)])
+            matrix = [[column[k] for column in columns] for k in range(len(constant))]
+            probe = integers(shape, self.draw)
+            equations = zip(rest(probe), constant, matrix, strict=True)
+            if not all(value == c + sum(map(mul, row, probe.flat)) for value, c, row in equations):
+                return None
+        except OtimesError:  # an inverse, which zero does not have
+            return None
+        if not all(isinstance(x, int | Fraction) for row in (*matrix, constant) for x in row):
+            return None  # such as log 2, which is known within an interval only
+        return matrix, [-c for c in constant]
 
 
 def _first_member(tensor: Any, assignment: Assignment) -> int | None:
@@ -229,7 +378,7 @@ def _first_member(tensor: Any, assignment: Assignment) -> int | None:
 def _group(shape: tuple[int, ...], first: int, draw: random.Random) -> Any:
     """Return the powers of an orthogonal matrix, the inverse being the transpose."""
     count, size = shape[0], shape[1]
-    make = draw.choice((_orthogonal, _orthogonal, _permutation))
+    make = draw.choice((orthogonal, orthogonal, permutation))
     turn: Any = make(size, size, draw)
     members: list[Any] = []
     for power in range(first, first + count):
@@ -248,12 +397,15 @@ def _candidates(
     trivial = [_members(make, shape, draw) for make in draw.sample(TRIVIAL, len(TRIVIAL))]
     if draw.random() < 0.1:
         yield from trivial
-    families = (_members(draw.choice(FAMILIES), shape, draw) for _ in range(FAMILY_TRIES))
+    kinds = FAMILIES if shape[-1] < 4 else (*FAMILIES, of_small_blocks)
+    families = (_members(draw.choice(kinds), shape, draw) for _ in range(FAMILY_TRIES))
+    if of_signs and shape[-1] >= 4:  # all alike: these commute or anticommute
+        yield from (_members(of_small_blocks, shape, draw) for _ in range(FAMILY_TRIES))
     if not of_signs:
         yield from families
     if space is not None:  # what the other hypotheses leave
-        for _ in range(SPACE_TRIES):
-            yield space.element(draw, 1)
+        for k in range(SPACE_TRIES):
+            yield space.element(draw, 1, HALVES[k % 3])
     elif of_signs and prod(shape) <= MAX_SIGNS:
         arrays = list(product((-1, 0, 1), repeat=prod(shape)))
         draw.shuffle(arrays)
@@ -267,7 +419,7 @@ def _members(make: Family, shape: tuple[int, ...], draw: random.Random) -> Any |
     """Return a matrix made by `make`, or a stack of them for a tensor with more than two axes."""
     *counts, rows, cols = shape
     if not counts:
-        spend(CANDIDATE * max(rows, cols))
+        spend(CANDIDATE * max(rows, cols) + max(rows, cols) ** 3 // 4)
         return make(rows, cols, draw)
     if not prod(counts):
         return zeros(shape)
@@ -285,48 +437,14 @@ class _Space(NamedTuple):
     basis: list[list[Number]]
     shape: tuple[int, ...]
 
-    def element(self, draw: random.Random, largest: int) -> Any:
-        """Return a random solution, with integer coefficients up to `largest`."""
+    def element(self, draw: random.Random, largest: int, unit: Number = 1) -> Any:
+        """Return a random solution, with coefficients up to `largest` times a unit."""
         spend(2 * len(self.basis) * len(self.point))
         flat = self.point
         for direction in self.basis:
-            factor = draw.randint(-largest, largest)
+            factor = draw.randint(-largest, largest) * unit
             flat = [x + factor * y for x, y in zip(flat, direction, strict=True)]
-        return _whole(ExactArray(self.shape, flat))
-
-
-def _affine(
-    name: str, pair: Pair, assignment: Assignment, shape: tuple[int, ...], draw: random.Random
-) -> _System | None:
-    """Return the linear equations of a hypothesis that is affine in a tensor, else None."""
-    if prod(shape) > MAX_UNKNOWNS:
-        return None
-
-    def rest(array: ExactArray) -> list[Number]:
-        numbers = replace(assignment, arrays={**assignment.arrays, name: array})
-        parts = [
-            exact_value(pair[0], each) - exact_value(pair[1], each)
-            for each in _at_every_index(pair, numbers)
-        ]
-        return [x for p in parts for x in (p.flat if isinstance(p, ExactArray) else [p])]
-
-    try:
-        constant = rest(zeros(shape))
-        columns = []
-        for k in range(prod(shape)):
-            unit = zeros(shape)
-            unit.flat[k] = 1
-            columns.append([x - c for x, c in zip(rest(unit), constant, strict=True)])
-        matrix = [[column[k] for column in columns] for k in range(len(constant))]
-        probe = _draw(shape, draw)
-        equations = zip(rest(probe), constant, matrix, strict=True)
-        if not all(value == c + sum(map(mul, row, probe.flat)) for value, c, row in equations):
-            return None
-    except OtimesError:  # an inverse, which zero does not have
-        return None
-    if not all(isinstance(x, int | Fraction) for row in (*matrix, constant) for x in row):
-        return None  # such as log 2, which is known within an interval only
-    return matrix, [-c for c in constant]
+        return whole(ExactArray(self.shape, flat))
 
 
 def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | None:
@@ -352,171 +470,3 @@ def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | N
                 direction[column] = -rows[k][free]
             basis.append(direction)
     return _Space(point, basis, shape)
-
-
-def _special(shape: tuple[int, ...], generic: Any, draw: random.Random) -> Any:
-    """Return a free tensor: mostly generic, sometimes special, as generic ones hide falsehoods."""
-    kind = draw.random()
-    if kind < 0.7 or len(shape) != 2:
-        return generic
-    if kind < 0.8 and shape[0] == shape[1]:
-        return draw.choice((_diagonal, _scalar_matrix, _nilpotent))(shape[0], shape[1], draw)
-    if kind < 0.9:
-        left, right = _draw((shape[0], 1), draw), _draw((1, shape[1]), draw)
-        return left @ right
-    return generic.map(lambda x: x if draw.random() < 0.5 else 0)
-
-
-# -- families of square matrices -------------------------------------------------------------------
-
-Family = Callable[[int, int, random.Random], Any]
-
-
-def _draw(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
-    return ExactArray(shape, [draw.randint(-2, 2) for _ in range(prod(shape))])
-
-
-def _identity(rows: int, cols: int, draw: random.Random) -> ExactArray:
-    return identity(max(rows, cols))[:rows, :cols]
-
-
-def _zero(rows: int, cols: int, draw: random.Random) -> Any:
-    return zeros((rows, cols))
-
-
-def _scalar_matrix(rows: int, cols: int, draw: random.Random) -> Any:
-    return _identity(rows, cols, draw) * draw.choice((-1, 2, 3))
-
-
-def _diagonal(rows: int, cols: int, draw: random.Random) -> Any:
-    array = zeros((rows, cols))
-    for k in range(min(rows, cols)):
-        array[k, k] = draw.randint(-2, 2)
-    return array
-
-
-def _projection(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Return S D S⁻¹ with a diagonal 0/1 matrix D, which is a projection."""
-    return _conjugated(rows, cols, draw, (0, 1))
-
-
-def _involution(rows: int, cols: int, draw: random.Random) -> Any | None:
-    return _conjugated(rows, cols, draw, (-1, 1))
-
-
-def _conjugated(rows: int, cols: int, draw: random.Random, values: tuple[int, int]) -> Any | None:
-    if rows != cols:
-        return None
-    basis = _unimodular(rows, draw)
-    return _whole(basis @ _of_both(rows, draw, values) @ exact_inverse(basis))
-
-
-def _of_both(size: int, draw: random.Random, values: tuple[int, int]) -> Any:
-    """Return a diagonal matrix of two values, both of which occur if the size allows."""
-    array = zeros((size, size))
-    chosen = [*values, *[draw.choice(values) for _ in range(size)]][:size]
-    draw.shuffle(chosen)
-    for k, value in enumerate(chosen):
-        array[k, k] = value
-    return array
-
-
-def _unimodular(size: int, draw: random.Random) -> Any:
-    lower, upper = identity(size), identity(size)
-    for i in range(size):
-        for j in range(i):
-            lower[i, j], upper[j, i] = draw.randint(-1, 1), draw.randint(-1, 1)
-    return lower @ upper
-
-
-def _orthogonal(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Return rows or columns of a random orthogonal matrix, by the Cayley transform."""
-    size = max(rows, cols)
-    skew = zeros((size, size))
-    for i in range(size):
-        for j in range(i):
-            skew[i, j] = draw.choice(ANGLES)
-            skew[j, i] = -skew[i, j]
-    one = identity(size)
-    q = (one - skew) @ exact_inverse(one + skew)
-    if draw.random() < 0.5 and size:
-        q.flat[:size] = [-x for x in q.flat[:size]]  # the first row
-    return _whole(q[:rows, :cols])
-
-
-def _orthogonal_projection(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Return the projection x xᵀ / xᵀ x, or one onto columns of an orthogonal matrix."""
-    x = _draw((rows, 1), draw)
-    if rows != cols:
-        return None
-    if draw.random() < 0.5 and any(x.flat):
-        return _whole(x @ x.T * Fraction(1, int((x.T @ x)[0, 0])))
-    q = _orthogonal(rows, rows, draw)
-    return None if q is None else _whole(q @ _of_both(rows, draw, (0, 1)) @ q.T)
-
-
-def _permutation(rows: int, cols: int, draw: random.Random) -> Any | None:
-    if rows != cols:
-        return None
-    array = zeros((rows, rows))
-    places = list(range(rows))
-    draw.shuffle(places)
-    for i, j in enumerate(places):
-        array[i, j] = 1
-    return array
-
-
-def _symmetric(rows: int, cols: int, draw: random.Random) -> Any | None:
-    if rows != cols:
-        return None
-    half = _draw((rows, cols), draw)
-    return half + half.T
-
-
-def _antisymmetric(rows: int, cols: int, draw: random.Random) -> Any | None:
-    if rows != cols:
-        return None
-    half = _draw((rows, cols), draw)
-    return half - half.T
-
-
-def _nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
-    """Return a conjugate of a strictly upper triangular matrix, half the time with square zero."""
-    if rows != cols:
-        return None
-    array = zeros((rows, rows))
-    half = max(1, rows // 2)
-    square_zero = draw.random() < 0.5
-    for i in range(rows):
-        for j in range(i + 1, rows):
-            if not square_zero or i < half <= j:
-                array[i, j] = draw.randint(-2, 2)
-    basis = _unimodular(rows, draw)
-    return _whole(basis @ array @ exact_inverse(basis))
-
-
-def _whole(array: Any) -> Any:
-    """Return the array with integral Fractions converted to integers."""
-
-    def whole(entry: Number) -> Number:
-        return int(entry) if entry.denominator == 1 else entry
-
-    return array.map(whole)
-
-
-TRIVIAL: tuple[Family, ...] = (_identity, _zero, _scalar_matrix)
-FAMILIES: tuple[Family, ...] = (
-    _diagonal,
-    _projection,
-    _projection,
-    _involution,
-    _orthogonal,
-    _orthogonal,
-    _orthogonal_projection,
-    _orthogonal_projection,
-    _permutation,
-    _symmetric,
-    _antisymmetric,
-    _nilpotent,
-    _nilpotent,
-)

@@ -523,7 +523,7 @@ def _(own: Classes, e: Any, at: Mapping[str, int]) -> Any:
     def change(x: Any) -> Any:
         if x is None:
             raise NoValue("a function of what is not known")
-        return value_of(e.name, x)
+        return value_of(e.name, x, own.numbers.functions)
 
     return own.mapped(change, own.value(e.argument, at))
 

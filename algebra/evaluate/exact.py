@@ -22,7 +22,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 from otimes.algebra.budget import product_weight, spend
 from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.evaluate.exact_arrays import ExactArray, as_exact, as_numpy
-from otimes.algebra.evaluate.operations import EXACT, Floating, Operations, as_floats, work
+from otimes.algebra.evaluate.operations import EXACT, Exact, Floating, Operations, as_floats, work
 from otimes.algebra.evaluate.operations import exact_inverse as exact_inverse
 from otimes.algebra.evaluate.operations import on_floats as on_floats
 from otimes.algebra.language.affine import AffineMember
@@ -71,7 +71,8 @@ class Assignment:
     `exact`: integers and Fractions, in ExactArrays or in NumPy arrays of dtype object; otherwise
     floating point, or any arrays with addition and multiplication. For those, `made` creates an
     array from numbers, and `apply` evaluates functions: it is called with `SOFTMAX`, `INVERSE` or
-    the name of an activation, and the arguments.
+    the name of an activation, and the arguments. `functions` are exact values of activations that
+    stand for any function; by default these are polynomials (`functions.stand_in`).
     """
 
     sizes: Mapping[str, int]
@@ -81,6 +82,7 @@ class Assignment:
     exact: bool = True
     made: Callable[[Any], Any] = as_floats
     apply: Callable[[str, Sequence[Any]], Any] = on_floats
+    functions: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
     _known: dict[Any, Any] | None = field(default=None, init=False, compare=False, repr=False)
 
     def remembering(self) -> Assignment:
@@ -117,7 +119,9 @@ class Assignment:
     @property
     def operations(self) -> Operations:
         """The operations for this type of numbers."""
-        return EXACT if self.exact else Floating(self.made, self.apply)
+        if self.exact:
+            return Exact(self.functions) if self.functions else EXACT
+        return Floating(self.made, self.apply)
 
     def in_exact_arrays(self) -> Assignment:
         """Return the assignment with every array as an ExactArray."""

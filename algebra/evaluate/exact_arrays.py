@@ -278,7 +278,9 @@ def with_entries(shape: Shape, entries: Mapping[Shape, Any]) -> Any:
     if prod(shape) > MOST_SPARSE:
         raise OtimesError(f"an array of shape {shape} is too large")
     # memory of NumPy's zeros is taken only where they are written to
-    array: Any = np.zeros(shape, dtype=int) if is_installed("numpy") else zeros(shape)
+    whole = all(isinstance(entry, int) for entry in entries.values())
+    kind = int if whole else object
+    array: Any = np.zeros(shape, dtype=kind) if is_installed("numpy") else zeros(shape)
     for place, entry in entries.items():
         array[place] = entry
     return array

@@ -7,8 +7,8 @@ the NumPy functions called here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -35,12 +35,15 @@ FUNCTION = 60  # work steps for an irrational value of a function
 MOST_ENTRIES = 1_000_000  # of one exact array: a larger one is no small example
 
 
+@dataclass(frozen=True, slots=True)
 class Exact:
     """Operations on integers, Fractions and Intervals, and ExactArrays of them.
 
-    Shapes are (rows, cols). Raises OtimesError where a result would be too large, and for a
-    singular matrix.
+    Shapes are (rows, cols). `functions` are those chosen for names that stand for any function.
+    Raises OtimesError where a result would be too large, and for a singular matrix.
     """
+
+    functions: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
     def rational(self, number: sympy.Rational) -> Number:
         return int(number) if number.is_Integer else Fraction(int(number.p), int(number.q))
@@ -88,7 +91,7 @@ class Exact:
 
     def activation(self, name: str, matrix: ExactArray) -> ExactArray:
         spend(FUNCTION * len(matrix.flat))
-        return matrix.map(lambda entry: functions.value_of(name, entry))
+        return matrix.map(lambda entry: functions.value_of(name, entry, self.functions))
 
     def softmax(self, scores: ExactArray, mask: ExactArray) -> ExactArray:
         """Return the softmax of each row, with exp(s) multiplied by the entries of a mask."""

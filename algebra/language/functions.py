@@ -8,12 +8,14 @@ arbitrary function: trials replace it by a polynomial, but it has no value.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from itertools import zip_longest
 from math import inf, pi, sqrt
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from mpmath import iv
@@ -57,14 +59,18 @@ class Function:
     exact: Callable[[Any], Any] | None = None
 
 
-def value_of(name: str, number: Exact) -> Exact:
+def value_of(
+    name: str, number: Exact, functions: Mapping[str, Callable[[Any], Any]] = MappingProxyType({})
+) -> Exact:
     """Return the value of a function at an exact number: exact if possible, else an interval.
 
-    Raises OtimesError where the function is undefined.
+    `functions` are those chosen for names that stand for any function. Raises OtimesError where the
+    function is undefined.
     """
     known = KNOWN.get(name)
     if known is None:
-        return stand_in(name)(number)
+        value: Exact = functions.get(name, stand_in(name))(number)
+        return value
     if not isinstance(number, Interval):
         found: Exact | None = known.exact(number) if known.exact else None
         found = known.at_zero if number == 0 and found is None else found
@@ -113,14 +119,37 @@ def stand_in(name: str) -> Polynomial:
 class Polynomial:
     """A polynomial, its coefficients from the constant one upwards."""
 
-    coefficients: tuple[int, ...]
+    coefficients: tuple[int | Fraction, ...]
 
     def __call__(self, x: Any) -> Any:
         return sum((c * x**k for k, c in enumerate(self.coefficients)), 0)
 
+    def plus(self, other: Polynomial, factor: Fraction) -> Polynomial:
+        """Return the sum with a multiple of another polynomial."""
+        pairs = zip_longest(self.coefficients, other.coefficients, fillvalue=0)
+        sums = [Fraction(x + factor * y) for x, y in pairs]
+        return Polynomial(tuple([int(x) if x.denominator == 1 else x for x in sums]))
+
     def __str__(self) -> str:
         """Return the polynomial as a Python expression in x."""
-        return " + ".join(f"{c}*x**{k}" for k, c in enumerate(self.coefficients))
+        terms = [(c, k) for k, c in enumerate(self.coefficients) if c or k == 0]
+        return " + ".join(f"{c!r}*x**{k}" for c, k in terms)
+
+
+def interpolated(values: Mapping[int | Fraction, int | Fraction], more: Polynomial) -> Polynomial:
+    """Return the polynomial with these values, plus `more` times that which is zero there.
+
+    >>> str(interpolated({0: 1, 2: 5}, Polynomial((1,))))
+    '1*x**0 + 1*x**2'
+    """
+    total, vanishing = Polynomial((0,)), Polynomial((1,))
+    for point, value in values.items():  # Newton's form
+        step = Fraction(value - total(point)) / Fraction(vanishing(point))
+        total = total.plus(vanishing, step)
+        vanishing = Polynomial((0, *vanishing.coefficients)).plus(vanishing, Fraction(-point))
+    for k, c in enumerate(more.coefficients):
+        total = total.plus(Polynomial((*[0] * k, *vanishing.coefficients)), Fraction(c))
+    return total
 
 
 # -- on intervals ----------------------------------------------------------------------------------
