@@ -13,6 +13,7 @@ import pictures
 import prose
 import runnable
 import symbols
+import variants
 from derived import derivations
 from equations import equation
 from evidence import Kept, builder, kept_all, key_of
@@ -62,6 +63,7 @@ def body(asked: tuple[TheoremReport, Kept]) -> Kept:
         pictures.indexed(drawn),
         f"## Symbols\n\n{table_of_symbols}" if table_of_symbols else "",
         in_browser.text(theorem),
+        variants.text(report),
         runnable.text(theorem),
     ]
     return {

@@ -58,15 +58,20 @@ def exercise(said: dict[str, Any], number: int) -> str:
     if "left" in said:
         kind, data, form = "equation", _equation(said), _typed("= …", "the right side")
     elif "claim" in said:
-        kind, data, form = "judgement", _judgement(said), _choice()
+        kind, data, form = "judgement", _judgement(said), choice()
     else:
         kind, data, form = "value", _value(said), _typed("a number", "the number")
+    return block(f"Exercise {number}", kind, data, said, form)
+
+
+def block(title: str, kind: str, data: dict[str, Any], said: dict[str, Any], form: str) -> str:
+    """Return an exercise of a kind as Markdown: what the judge is asked, the words and the form."""
     attribute = escape(json.dumps(data, ensure_ascii=False))
     hints = [_folded(f"Hint {place}", hint) for place, hint in enumerate(said.get("hints", ()), 1)]
     return "\n\n".join(
         [
             f'<div class="judge exercise" data-kind="{kind}" data-exercise="{attribute}" markdown>',
-            f'<p class="judge-title">Exercise {number}</p>',
+            f'<p class="judge-title">{title}</p>',
             said["question"].strip(),
             form,
             ANSWER,
@@ -120,7 +125,8 @@ def _typed(placeholder: str, label: str) -> str:
     )
 
 
-def _choice() -> str:
+def choice() -> str:
+    """Return the two buttons with which a reader judges a claim."""
     return (
         '<p><button type="button" class="ask" value="proved">True for all sizes</button>'
         '<button type="button" class="ask" value="refuted">False</button></p>'

@@ -29,8 +29,8 @@ ACROSS, MOST_LINES = 64, 8
 """Characters of an equation that fit on a line of its field, and the lines of a field at most."""
 
 INTRODUCTION = (
-    "These run in your browser: the first question loads about 20 MB and takes some seconds, later"
-    " answers less than one. Nothing is sent anywhere."
+    "These run in your browser: the first question loads about 30 MB, later answers take less than"
+    " a second. Nothing is sent anywhere."
 )
 
 

@@ -1,7 +1,9 @@
-"""The files of the judge in the browser: Pyodide, and zip archives of the prover and of SymPy.
+"""The files of the judge in the browser: Pyodide, and its memory when the judge has been imported.
 
-They are copied into the site, and a page loads them only when its reader asks the judge. Compiling
-them takes half a minute of one core after a change, beside the writing of the pages (`begin`).
+They are copied into the site, and a page loads them only when its reader asks the judge. Beside
+them are zip archives of the sources, of which the memory was made: a browser reads them where it
+cannot start from the memory, and for modules that were not imported. Making it takes a quarter of a
+minute of one core after a change, beside the writing of the pages (`begin`).
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ import shutil
 import subprocess
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib.metadata import version
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import pyodide
 
@@ -61,21 +64,21 @@ Python, Python Software Foundation License 2 (https://docs.python.org/3/license.
     python_stdlib.zip and a part of pyodide.asm.wasm, as Pyodide builds them
 SymPy {version("sympy")} (BSD-3-Clause) and mpmath {version("mpmath")} (BSD-3-Clause): \
 libraries-*.zip, without
-    their tests and what the prover does not import, compiled without docstrings;
-    with their licences
-otimes (MIT): prover-*.zip, compiled, and otimes-*.zip, with the source of the checker
+    their tests, what the prover does not import, and docstrings; with their licences
+otimes (MIT): prover-*.zip, and otimes-*.zip with the checker
+All of these: memory-*.gz, the memory of Pyodide after they have been imported
 """
 
 
 _begun: list[Future[dict[str, bytes]]] = []
-"""The archives of a build that are being made."""
+"""The files of a build that are being made."""
 
 
 def begin() -> None:
-    """Start to make the archives in another thread, if Pyodide has been fetched."""
+    """Start to make the files in another thread, if Pyodide has been fetched."""
     if pyodide.there() and not _begun:
         thread = ThreadPoolExecutor(1)
-        _begun.append(thread.submit(_archives))
+        _begun.append(thread.submit(_made))
         thread.shutdown(wait=False)
 
 
@@ -84,24 +87,25 @@ def write(site: Path) -> None:
     begin()
     if not _begun:
         return
-    archives = _begun.pop().result()
+    made = _begun.pop().result()
     folder = site / "assets" / "judge"
     folder.mkdir(parents=True, exist_ok=True)
     for name in pyodide.FILES:
         shutil.copyfile(pyodide.FOLDER / name, folder / name)
-    named = {name: f"{name}-{_digest(content)}.zip" for name, content in archives.items()}
-    for name, file in named.items():
-        (folder / file).write_bytes(archives[name])
+    named = {}
+    for name, content in made.items():
+        stem, _, ending = name.rpartition(".")
+        named[stem] = f"{stem}-{_digest(content)}.{ending}"
+        (folder / named[stem]).write_bytes(content)
     (folder / "files.json").write_text(json.dumps(named) + "\n", "utf-8")
     (folder / "NOTICE.txt").write_text(NOTICE, "utf-8")
 
 
-def _archives() -> dict[str, bytes]:
-    return {
-        "libraries": _compiled("libraries", _library_files(), undocumented),
-        "prover": _compiled("prover", _prover()),
-        "otimes": archive(_checker()),
-    }
+def _made() -> dict[str, bytes]:
+    """Return the contents of the files by name."""
+    sources = {"libraries.zip": _libraries(), "prover.zip": archive(_prover())}
+    sources["otimes.zip"] = archive(_checker())
+    return {"memory.gz": _memory(sources), **sources}
 
 
 def archive(files: Iterable[tuple[str, bytes]], level: int = 9) -> bytes:
@@ -128,31 +132,46 @@ def _checker() -> Iterator[tuple[str, bytes]]:
     yield "otimes/__init__.py", b""
 
 
-def _compiled(
-    name: str,
-    files: Iterable[tuple[str, bytes]],
-    change: Callable[[bytes], bytes] = bytes,
-) -> bytes:
-    """Return the archive of compiled modules, kept beside Pyodide by the digest of the sources.
+def _libraries() -> bytes:
+    """Return the archive of SymPy and mpmath without docstrings."""
+    files = sorted(_library_files())
 
-    `change` is made to each source before.
-    """
-    sources = sorted(files)
-    kept = pyodide.FOLDER / f"{name}-{_digest_of(sources)}.zip"
-    if not kept.is_file():
-        for old in pyodide.FOLDER.glob(f"{name}-*.zip"):
-            old.unlink()
+    def make() -> bytes:
+        return archive((at, undocumented(x) if at.endswith(".py") else x) for at, x in files)
+
+    return _kept("libraries", ".zip", files, make)
+
+
+def _memory(sources: Mapping[str, bytes]) -> bytes:
+    """Return the memory of Pyodide after the modules of these archives have been imported."""
+
+    def make() -> bytes:
         with tempfile.TemporaryDirectory() as folder:
-            given, made = Path(folder) / "in.zip", Path(folder) / "out.zip"
-            changed = ((at, change(x) if at.endswith(".py") else x) for at, x in sources)
-            given.write_bytes(archive(changed, level=1))
-            command = ["node", *map(str, (BROWSER / "compile.mjs", pyodide.FOLDER, given, made))]
+            for name, content in sources.items():
+                Path(folder, name).write_bytes(content)
+            out = Path(folder, "memory.gz")
+            paths = [BROWSER / "snapshot.mjs", pyodide.FOLDER, out]
+            command = ["node", *map(str, paths), *[str(Path(folder, name)) for name in sources]]
             subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
-            shutil.copyfile(made, kept)
+            return out.read_bytes()
+
+    version_of = ("pyodide", pyodide.SHA256.encode())
+    return _kept("memory", ".gz", [version_of, *sources.items()], make)
+
+
+def _kept(
+    name: str, ending: str, sources: Sequence[tuple[str, bytes]], make: Callable[[], bytes]
+) -> bytes:
+    """Return a file that is kept beside Pyodide by the digest of what it is made of."""
+    kept = pyodide.FOLDER / f"{name}-{_digest_of(sources)}{ending}"
+    if not kept.is_file():
+        for old in pyodide.FOLDER.glob(f"{name}-*"):
+            old.unlink()
+        kept.write_bytes(make())
     return kept.read_bytes()
 
 
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+HOLDING = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def undocumented(source: bytes) -> bytes:
@@ -162,16 +181,24 @@ def undocumented(source: bytes) -> bytes:
     b'def f():\n    ""\n    return 1'
     """
     lines = source.splitlines(keepends=True)
-    found = [
-        node.body[0]
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None
-    ]
+    found = list(_docstrings(ast.parse(source)))
     for text in sorted(found, key=lambda node: node.lineno, reverse=True):
         first, last = text.lineno - 1, (text.end_lineno or text.lineno) - 1
         before, after = lines[first][: text.col_offset], lines[last][text.end_col_offset :]
         lines[first : last + 1] = [before + b'""' + after]
     return b"".join(lines)
+
+
+def _docstrings(node: Any) -> Iterator[ast.expr]:
+    """Yield the docstrings of a module, class or function, and of those in it."""
+    if isinstance(node, HOLDING) and node.body:
+        match node.body[0]:
+            case ast.Expr(value=ast.Constant(value=str()) as text):
+                yield text
+    for name in ("body", "orelse", "handlers", "finalbody"):
+        for inside in getattr(node, name, ()):
+            if isinstance(inside, ast.stmt | ast.excepthandler):
+                yield from _docstrings(inside)
 
 
 def _library_files() -> Iterator[tuple[str, bytes]]:
@@ -195,8 +222,8 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _digest_of(sources: Iterable[tuple[str, bytes]]) -> str:
-    """Return the digest of the files of an archive, and of what compiles them."""
-    makers = [("", path.read_bytes()) for path in (BROWSER / "compile.mjs", Path(__file__))]
+    """Return the digest of some files, and of what makes another one of them."""
+    makers = [("", path.read_bytes()) for path in (BROWSER / "snapshot.mjs", Path(__file__))]
     every = [[name, _digest(content)] for name, content in [*makers, *sources]]
     return _digest(json.dumps(every).encode())
 

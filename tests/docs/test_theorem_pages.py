@@ -2,9 +2,12 @@
 
 import base64
 import gzip
+import html
 import json
 import re
 from pathlib import Path
+
+import pytest
 
 import chains
 import glossary
@@ -14,6 +17,7 @@ import references
 import search_entries
 import symbols
 import theorem_pages
+from otimes.algebra.verdict import decide
 from otimes.numeric.binding import AXES
 from otimes.proofs.catalogue import catalogue, find
 from otimes.proofs.evidence import Check, DefinitionEvidence, ProofEvidence, Report
@@ -53,6 +57,46 @@ def test_a_page_says_it_all():
     assert "does not apply: the model has no heads" in text
     assert "- `swap factors: A \\| B = B \\| A`" in text
     assert "failed" not in text
+
+
+def _asked(text):
+    """Return the claims of the exercises on a page, with what their solutions say."""
+    found = re.findall(r'data-exercise="([^"]*)"', text)
+    truths = re.findall(r"<summary>Solution</summary>\n\n(True|False)", text)
+    return list(zip([json.loads(html.unescape(each)) for each in found], truths, strict=True))
+
+
+def _verdict(asked):
+    given = asked.get("given", "").split("\n") if asked.get("given") else ()
+    return decide(asked["equation"], given=given, shapes=asked["shapes"]).status
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "head_is_kron",
+        "kron_mul_kron",  # factors in another order fit for square matrices only
+        "heads_compose",
+    ],
+)
+def test_an_edited_claim_is_judged_as_its_solution_says(name):
+    asked = _asked(page(name))
+    assert {truth for _, truth in asked} == {"True", "False"}
+    for each, truth in asked:
+        assert _verdict(each) == {"True": "proved", "False": "refuted"}[truth]
+
+
+def test_a_mutant_that_says_the_same_is_the_true_one():
+    same = "swap factors, left side: (A ⊗ I_d_head) (I_n ⊗ W_O) (I_n ⊗ W_V) vec_rows(X)"
+    text = page("head_is_kron", mutants=MutantEvidence(21, (same,), (), 0))
+    (each,) = [each for each, truth in _asked(text) if truth == "True"]
+    assert each["equation"].startswith("(A ⊗ I_s) (I_s ⊗ W_O) (I_s ⊗ W_V) vec_rows(X) = ")
+    assert "True, although two factors have changed places" in text
+    assert _verdict(each) == "proved"
+
+
+def test_a_claim_that_is_hard_to_judge_by_eye_has_no_exercise():
+    assert not _asked(page("gpt2_path_sum"))
 
 
 def test_what_is_measured_is_called_so_and_has_no_symbols():

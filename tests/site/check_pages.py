@@ -7,6 +7,7 @@ judge answers exercises, replays certificates, and refutes changed claims.
 
 from __future__ import annotations
 
+import gzip
 import os
 import threading
 import time
@@ -231,6 +232,84 @@ def test_exercises_are_marked(
     assert _answer(page, number, wrong) in ("refuted", "error")
     block = f"document.querySelectorAll('.exercise')[{number}]"
     assert page.value(f"{block}.classList.contains('wrong')")
+    assert not _clean(page, base)
+
+
+ASKED = """
+new Promise((resolve) => {
+  const worker = new Worker("%s", { type: "module" }), said = [];
+  worker.onmessage = ({ data }) => {
+    if (data.status) return said.push(data.status);
+    worker.terminate();
+    return resolve([JSON.parse(data.answer || "null"), said, data.failed]);
+  };
+  const request = JSON.stringify({ do: "exercise", left: "(A B)ᵀ", answer: "Bᵀ Aᵀ" });
+  worker.postMessage({ id: 1, request });
+})
+"""
+
+
+def test_the_judge_starts_from_the_memory_of_the_build(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}index.html")
+    found, said, failed = page.value(ASKED % "assets/judge/worker.mjs")
+    assert failed is None
+    assert found["status"] == "proved"
+    assert found["replayed"]["accepted"]
+    assert said == ["Starting Python in this page …", "Working …"]
+
+
+def test_the_judge_starts_from_its_sources_where_it_must(
+    page: chromium.Page, tmp_path: Path
+) -> None:
+    judge = tmp_path / "judge"
+    judge.mkdir()
+    (tmp_path / "index.html").write_text("<!doctype html><title>a page</title>", "utf-8")
+    for path in (SITE / "assets" / "judge").iterdir():
+        (judge / path.name).symlink_to(path)
+    memory = next(judge.glob("memory-*.gz"))
+    memory.unlink()
+    memory.write_bytes(gzip.compress(b"no memory"))
+    with server(tmp_path, 0) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        page.open(f"{address(serving)}index.html")
+        found, said, failed = page.value(ASKED % "judge/worker.mjs")
+        serving.shutdown()
+    assert failed is None
+    assert found["status"] == "proved"
+    assert "Loading the judge …" in said
+    page.logged.clear()
+    page.requests.clear()
+
+
+def test_the_judge_starts_early_for_who_asks_again(page: chromium.Page, base: str) -> None:
+    page.open(f"{base}learn/paths.html")
+    page.value("sessionStorage.clear()")
+    page.requests.clear()
+    page.open(f"{base}learn/heads.html")
+    page.value("document.querySelector('.exercise').scrollIntoView()")
+    time.sleep(0.3)
+    assert not [each for each in page.requests if "assets/judge/worker" in each]  # only looks
+    assert _answer(page, 0, "A X W_V W_O") == "proved"
+    page.requests.clear()
+    page.open(f"{base}learn/paths.html")
+    page.value("document.querySelector('.exercise').scrollIntoView()")
+    page.until(f"performance.getEntriesByName('{base}assets/judge/files.json').length")
+    assert not _clean(page, base)
+
+
+@pytest.mark.parametrize("theorem", ["kron_mul_kron", "head_is_kron"])
+def test_the_variants_of_a_theorem_are_judged(page: chromium.Page, base: str, theorem: str) -> None:
+    page.open(f"{base}theorems/{theorem}.html")
+    seen = set()
+    for number in range(page.value("document.querySelectorAll('.exercise').length")):
+        block = f"document.querySelectorAll('.exercise')[{number}]"
+        solution = page.value(f"{block}.querySelector('details:last-of-type p').textContent")
+        truth = "proved" if solution.startswith("True") else "refuted"
+        page.value(f"{block}.querySelector('[value={truth}]').click()")
+        assert page.until(f"{block}.dataset.state") == truth
+        assert page.value(f"{block}.classList.contains('right')")
+        seen.add(truth)
+    assert seen == {"proved", "refuted"}
     assert not _clean(page, base)
 
 

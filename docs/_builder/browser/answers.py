@@ -13,6 +13,7 @@ from typing import Any
 
 import typed
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.explain.search import with_budget
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.text import read_claim, shown
 from otimes.algebra.verdict import Verdict, decide
@@ -34,6 +35,9 @@ ARGUMENTS = re.compile(r"\b(diag|gelu|log|relu|rotation|silu|softmax|sqrt|tr)\b(
 
 MOST_NEEDS = 2
 """The number of missing hypotheses that are proposed for a false claim, and that of their parts."""
+
+SEARCHED = 0.3
+"""Units of work for the steps of a proof: a second or two in a browser, which waits for them."""
 
 
 def answer(request: str) -> str:
@@ -111,7 +115,10 @@ def _needs(verdict: Verdict) -> list[str]:
 
 def _steps(verdict: Verdict) -> dict[str, Any] | None:
     """Return the chain from one side to the other, a line for each rule."""
-    chain = verdict.steps if verdict.status == "proved" else None
+    if verdict.status != "proved":
+        return None
+    with with_budget(SEARCHED):
+        chain = verdict.steps
     if chain is None or not len(chain):
         return None
     return {

@@ -1,6 +1,6 @@
 /* The judge in a page: certificates are replayed, claims decided and exercises checked in the
-   reader's browser. The worker and what it loads (20 MB) are fetched when a reader first
-   types in an exercise or a claim, or asks. */
+   reader's browser. The worker and what it loads (30 MB) are fetched when a reader first
+   enters the field of an exercise or a claim, or asks. */
 (() => {
   "use strict";
   const here = new URL("./", document.currentScript.src).href;
@@ -27,17 +27,37 @@
       const each = waiting.get(data.id);
       waiting.delete(data.id);
       if (!each) return undefined;
+      noteUse();
       return data.failed ? each.reject(new Error(data.failed)) : each.resolve(data.answer);
     };
     made.onerror = () => stop("The judge could not be started in this browser.");
     return made;
   }
 
-  /* Who types will ask: the judge starts meanwhile. */
+  /* Who enters a field will ask: the judge starts meanwhile. */
   function warm() {
     if (worker) return;
     const starting = worker = startWorker();
     starting.catch(() => { if (worker === starting) worker = null; }); // the question says why
+  }
+
+  /* Who has asked on another page has the files already, and may ask again: for this reader the
+     judge starts when a first block comes into view, and the page has nothing else to do. */
+  const used = "otimes-judge";
+  function asksAgain() {
+    try { return sessionStorage.getItem(used) === "1"; } catch { return false; }
+  }
+  function noteUse() {
+    try { sessionStorage.setItem(used, "1"); } catch { /* nothing is kept in this browser */ }
+  }
+  function warmInView(blocks) {
+    const idle = window.requestIdleCallback || setTimeout;
+    const seen = new IntersectionObserver((entries) => {
+      if (!entries.some((each) => each.isIntersecting)) return;
+      seen.disconnect();
+      idle(warm);
+    });
+    blocks.forEach((each) => seen.observe(each));
   }
 
   function stop(why) {
@@ -343,11 +363,18 @@
     value: values,
   };
   function set() {
+    const asking = [];
     document.querySelectorAll(".judge[data-kind]").forEach((block) => {
       kinds[block.dataset.kind](block);
       entering(block);
-      if (block.dataset.kind !== "value") block.addEventListener("input", warm);
+      if (block.dataset.kind === "value") return;
+      asking.push(block);
+      block.querySelectorAll("input, textarea").forEach((field) => {
+        field.addEventListener("focus", warm);
+        field.addEventListener("input", warm);
+      });
     });
+    if (asking.length && asksAgain()) warmInView(asking);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", set);
   else set();
