@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -19,7 +20,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.notation.dimensions import ONE, Plus, Shape, Size
 from otimes.algebra.notation.entrywise import entrywise_power, quotient
-from otimes.algebra.notation.partial import end_of
+from otimes.algebra.notation.partial import end_of, left_out_of
 from otimes.algebra.notation.printed import Printed
 from otimes.algebra.notation.symbols import (
     default,
@@ -372,6 +373,9 @@ class Operations(Printed):
             end = end_of(e, self.bindings.ends | around, self.bindings.sizes)
             if end is not None:
                 return self._sum_up_to(e, *end)
+            other = left_out_of(e)
+            if other and other not in self.bindings.sizes:
+                return self._sum_without(e, other)
         counts = [self._count(e, index) for index in e.indices]
         scopes = [
             (index, count, sympy.Symbol(index.replace("\\", ""), integer=True))
@@ -416,6 +420,26 @@ class Operations(Printed):
             if body.shape is not None:
                 return HeadSum(body.build(), (symbol, last + more))
             return sympy.Sum(body.build(), (symbol, 0, last + more - 1))
+
+        return Typed(body.shape, build, e.span)
+
+    def _sum_without(self, e: Indexed, other: str) -> Typed:
+        """Read a sum over all values of an index but another: the whole sum less one term."""
+        (index,) = e.indices
+        count = self._count(replace(e, kind="all", lower=""), index)
+        left_out = self._index(other, count, e)
+        symbol = sympy.Symbol(index.replace("\\", ""), integer=True)
+        self.bound.append((index, count, symbol))
+        body = self.infer(e.body)
+        self.bound.pop()
+        if not body.known:
+            return self._unknown(e, self.quoted(e))
+
+        def build() -> Any:
+            inner, many = body.build(), self.solver.expression(count)
+            if body.shape is not None:
+                return HeadSum(inner, (symbol, many)) - inner.xreplace({symbol: left_out})
+            return sympy.Sum(inner, (symbol, 0, many - 1)) - inner.xreplace({symbol: left_out})
 
         return Typed(body.shape, build, e.span)
 

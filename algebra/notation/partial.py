@@ -1,5 +1,7 @@
 r"""Sums up to an index: `\sum_{j \le i}`, `\sum_{j < i}`, `\sum_{j=1}^{i}`, `\sum_{j=1}^{i-1}`.
 
+A sum may also leave out an index: `\sum_{j \ne i}`.
+
 An end is an index where it is one letter that is no size, and, above a sum sign, that also stands
 as an index of a symbol in the same formula, or over which a sum around it runs. Indices count from
 1 in formulas and from 0 in the language; a sum up to i has i + 1 values of an index that counts
@@ -14,6 +16,7 @@ from collections.abc import Collection, Iterable
 from otimes.algebra.notation.tree import Indexed, Name, Node, Number, Sum, bare, walk
 
 LETTER = r"[a-z]|\\ell"
+BUT = re.compile(rf"({LETTER})\s*\\neq?\s*({LETTER})")
 UP_TO = re.compile(rf"({LETTER})\s*(\\le|<)\s*({LETTER})")
 
 
@@ -51,6 +54,18 @@ def end_of(
     else:
         found = None
     return found if found and found[0] in letters and found[0] != index else None
+
+
+def left_out_of(e: Indexed) -> str:
+    r"""Return the index that a sum leaves out, or "".
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> (sum_,) = parse_formula(r"\sum_{j \ne i} x_j")[0].terms
+    >>> left_out_of(sum_)
+    'i'
+    """
+    match = BUT.fullmatch(e.lower.strip()) if e.kind == "range" and len(e.indices) == 1 else None
+    return match[2] if match and match[1] == e.indices[0] != match[2] else ""
 
 
 def _upper(upper: Node) -> tuple[str, int] | None:

@@ -60,7 +60,7 @@ def symbols_in(node: Node) -> list[Name]:
         e
         for e in walk(node)
         if isinstance(e, Name) and e.base not in ("I", "Id", "tr", "Tr") and not is_constant(e)
-        and len(e.base) < 3
+        and (len(e.base) < 3 or e.base[0] == "\\")
     ]  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.proofs.documents.applications import arguments_of, has_letters, of_arguments
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
@@ -79,6 +80,7 @@ class Context:
     declared: list[tuple[str, Declared]] = field(default_factory=list)
     definitions: dict[str, list[Definition]] = field(default_factory=dict)
     generic: dict[str, list[Definition]] = field(default_factory=dict)  # with indices, by key
+    functions: dict[str, list[Definition]] = field(default_factory=dict)  # of letters
     hypotheses: list[Hypothesis] = field(default_factory=list)
     words: list[tuple[str, tuple[str, ...], int]] = field(default_factory=list)
     kinds: dict[str, Declared] = field(default_factory=dict)  # by key, of any shape
@@ -157,13 +159,15 @@ class Context:
             self.definitions.setdefault(latex(lhs), []).append(definition)
             if isinstance(lhs, Name) and (is_generic(lhs, ()) or letter_of(lhs)):
                 self.generic.setdefault(key_of(lhs), []).append(definition)
+            if isinstance(lhs, Apply) and has_letters(lhs):
+                self.functions.setdefault(latex(lhs.function), []).append(definition)
 
     def instances(self, nodes: Sequence[Node], only_weights: bool = False) -> dict[str, Definition]:
         """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
 
         Weights are defined for all layers and heads; of other symbols a text may say more later.
         """
-        found: dict[str, Definition] = {}
+        found = self._applications(nodes)
         names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
         for e in names:
             text = latex(e)
@@ -184,6 +188,23 @@ class Context:
                 found[text] = Definition(e, rhs, said[0].line)
                 if recurs(e, rhs) and len(names) < MOST_NAMES:
                     names += [each for each in walk(rhs) if isinstance(each, Name)]
+        return found
+
+    def _applications(self, nodes: Sequence[Node]) -> dict[str, Definition]:
+        """Return what definitions of functions say of functions of other arguments."""
+        found: dict[str, Definition] = {}
+        for e in arguments_of(nodes) if self.functions else ():
+            text = latex(e)
+            if text in self.definitions or text in found:
+                continue
+            for said in self.functions.get(latex(e.function), ()):
+                now = self.definitions.get(latex(said.lhs), ())
+                if said in now and isinstance(said.lhs, Apply):
+                    whole = self.unfolded(said.rhs, {})
+                    rhs = of_arguments(said.lhs, whole, e, self.symbols_at(said.line))
+                    if rhs is not None:
+                        found[text] = Definition(e, rhs, said.line)
+                        break
         return found
 
     def _at_indices(
@@ -212,7 +233,7 @@ class Context:
         text = latex(lhs)
         return any(latex(e) == text for e in walk(self.unfolded(rhs, {})) if type(e) is type(lhs))
 
-    def _has_exponent(self, name: Name) -> bool:
+    def has_exponent(self, name: Name) -> bool:
         """Return whether a number above a symbol is a power, and no layer or head."""
         number = len(name.sup) == 1 and name.sup[0].kind == "number" and name.sup[0].text != "1"
         return number and not any(key in self.labelled for key in keys(name))
@@ -220,7 +241,7 @@ class Context:
     def _power(self, name: Name) -> Definition | None:
         """Return the definition of a symbol with a number above as a power of a defined one."""
         base = replace(name, sup=())
-        known = self.definitions.get(latex(base)) if self._has_exponent(name) else None
+        known = self.definitions.get(latex(base)) if self.has_exponent(name) else None
         if not known:
             return None
         value = Group(known[0].rhs, stands_for=base)
@@ -331,7 +352,7 @@ class Context:
     def declared_hypotheses(self, nodes: Sequence[Node]) -> list[Hypothesis]:
         """Return the declared hypotheses about symbols in terms."""
         names = {
-            replace(e, sup=()) if self._has_exponent(e) else e
+            replace(e, sup=()) if self.has_exponent(e) else e
             for node in nodes
             for e in walk(node)
             if isinstance(e, Name)

@@ -71,6 +71,7 @@ class Definitions:
 
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
         shape = self.judge.shapes([left, right], item.line, item.formula.tex)
+        shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
         if shape is not None and self.judge.shapes(

@@ -65,6 +65,8 @@ def in_every_reading(
             numbers = [text[:1] for text, kind in kinds.items() if kind == "scalar"]
             if error is None and numbers and VECTORS.issuperset(numbers):
                 continue  # a letter for vectors is no number without need
+            if error is None and (conforming or errors) and _has_greek_vector(kinds):
+                continue  # nor is a Greek letter a vector whose rows are repeated
             if error is None:
                 return None
             if error:
@@ -79,6 +81,9 @@ def in_every_reading(
         found = [(kinds, judged(trial)) for kinds, trial in conforming]
     except OtimesError:
         return None
+    plain = [each for kinds, each in found if not _has_greek_vector(kinds)]
+    if plain and all(each.verdict == "proved" for each in plain):
+        return plain[0]
     verdicts = {each.verdict for _, each in found}
     if written and "refuted" in verdicts:
         return None  # entries are given of an example, or of unknowns that it is solved for
@@ -90,6 +95,28 @@ def in_every_reading(
     kinds, each = true[0]
     said = ", ".join(f"{text} is {SAID[kind]}" for text, kind in kinds.items())
     return Found("needs-hypothesis", f"true if {said}", reading=each.reading)
+
+
+def misfit(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
+    """Return the shape error of two terms that do not conform, whatever Greek letters are."""
+    errors: list[str] = []
+    greek = any(map(_is_small_greek, symbols_in(rhs))) and not _is_small_greek(bare(lhs))
+    for kinds, trial in readings(lhs, rhs, symbols) if greek else ():
+        error = shape_error([lhs, rhs], trial)
+        if error is None and errors and _has_greek_vector(kinds):
+            continue
+        if not error:
+            return None
+        errors.append(error)
+    return Found("shape", errors[0]) if errors and NARROW not in errors else None
+
+
+def _is_small_greek(node: Node) -> bool:
+    return isinstance(node, Name) and node.base[0] == "\\" and node.base[1].islower()
+
+
+def _has_greek_vector(kinds: dict[str, Kind]) -> bool:
+    return any(text[0] == "\\" and kind in ("column", "row") for text, kind in kinds.items())
 
 
 def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | None:

@@ -21,6 +21,7 @@ from otimes.algebra.notation.symbols import Symbols, key_of, text_of
 from otimes.algebra.notation.tree import (
     Apply,
     Grid,
+    Group,
     Indexed,
     Name,
     Node,
@@ -49,6 +50,7 @@ from otimes.proofs.documents.suggestions import shown_edit, suggestion
 from otimes.proofs.documents.under_hypotheses import offered
 
 TRACES = ("tr", "Tr", "trace", "Trace")
+ASSUMPTION = "it is an assumption about"
 SOON = 12  # lines after a claim, on which an assumption may be stated
 
 
@@ -232,22 +234,31 @@ class FalseClaim:
         """Return the symbols on one side only, and whether they are sufficiently declared.
 
         If both sides have some, the equation may define one of them. If one side has
-        them all, and they are declared, it claims independence of them.
+        them all, and they are declared, it claims independence of them. So it does of a Greek
+        letter by which a symbol is defined.
         """
-        left = {_without_indices(e): e for e in self._names(self.lhs)}
-        right = {_without_indices(e): e for e in self._names(self.rhs)}
+        left = {_without_indices(e): e for e in self._bases(self.lhs)}
+        right = {_without_indices(e): e for e in self._bases(self.rhs)}
         only = sorted(left.keys() ^ right.keys())
         both = bool(left.keys() - right.keys()) and bool(right.keys() - left.keys())
         names, sizes = {**left, **right}, self.symbols.sizes()
         declared = [each for each in self.context.hypotheses if each.declared]
         about = {key_of(e) for each in declared for e in self._names(each.lhs, each.rhs)}
+        groups = [e for side in (self.lhs, self.rhs) for e in walk(side) if isinstance(e, Group)]
+        put_in = {latex(e) for each in groups if each.stands_for for e in symbols_in(each)}
         known = all(
             getattr(self.symbols.lookup(names[text])[1], "trusted", False)
             or text_of(names[text]) in sizes
             or key_of(names[text]) in about
+            or (names[text].base[0] == "\\" and latex(names[text]) in put_in)
             for text in only
         )
         return only[:4], known and not both
+
+    def _bases(self, side: Node) -> list[Name]:
+        """Return the symbols of a side, `W` of `W^2`."""
+        powers = self.context.has_exponent
+        return [replace(e, sup=()) if powers(e) else e for e in self._names(side)]
 
     def _cancelling(self) -> str:
         """Return two neighbours on one side whose product would have to be the identity."""
@@ -288,7 +299,7 @@ def assumed(lhs: Node, rhs: Node) -> str:
     """
     names = {_numbered(e) for side in (lhs, rhs) for e in symbols_in(side)}
     about = ", ".join(sorted({key_of(e) for side in (lhs, rhs) for e in symbols_in(side)}))
-    text = f"it is an assumption about {about}, and holds only if it is made"
+    text = f"{ASSUMPTION} {about}, and holds only if it is made"
     free = any(isinstance(e, Name) and not is_constant(e) for s in (lhs, rhs) for e in walk(s))
     if free and (is_constant(lhs) or is_constant(rhs)):
         return text

@@ -43,7 +43,19 @@ ASSUMING = re.compile(
     r"(?: that)?(?: \w+){0,2}\s*$",
     re.IGNORECASE,
 )
-LOCAL = re.compile(r"\b(?:any|every|each|some|all|arbitrary)(?: \w+){0,3}\s*$", re.IGNORECASE)
+# “Let $U \in …$ with $U^T U = I$ and $P = U U^T$”: what a sentence lets be, up to a verb.
+LET = re.compile(
+    r"^\W*(?:let|suppose|assume|consider|given|take|fix)\b(?:\W|\$[^$]*\$|\\\(.*?\\\)|"
+    r"\b(?:an?|the|be|with|and|where|that|such|satisfy\w*|satisfies|any|some|matrix|matrices|"
+    r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit)\b)*"
+    r"\b(?:with|where|satisfying|satisfies|such that|and)\s*$",
+    re.IGNORECASE,
+)
+# “There are $H$ heads, each with $W_Q$”: what each of several has is meant from there on.
+OWN = r"(?! (?:\w+ )?(?:has|have|having|with|of)\b)"
+LOCAL = re.compile(
+    rf"\b(?:any|(?:every|each){OWN}|some|all|arbitrary)(?: \w+){{0,3}}\s*$", re.IGNORECASE
+)
 # “For $A$ and $B$”: letters without labels are those of one statement.
 FOR = re.compile(
     r"\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$", re.IGNORECASE
@@ -218,17 +230,26 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
             if statement.relations[:1] != ("=",):
                 continue
             lhs, rhs = statement.terms[:2]
-            assumes = _assumes(document, item, statement)
+            assumed = _assumes(document, item, statement)
             inner = bare(lhs)
             power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"
             compound = bool(power) or not isinstance(inner, Name | Apply | Number)
-            if compound and (is_constant(rhs) or assumes):
-                yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumes)
+            if compound and (is_constant(rhs) or assumed):
+                yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumed)
 
 
 def _assumes(document: Document, item: Item, statement: Statement) -> bool:
-    words = document.sentence_before(item.formula)
-    return bool(ASSUMING.search(plain_words(words))) and statement is item.statements[0]
+    words = plain_words(document.sentence_before(item.formula))
+    return assumes(words) and statement is item.statements[0]
+
+
+def assumes(words: str) -> bool:
+    r"""Return whether the words before an equation say that it is assumed.
+
+    >>> assumes(r"Let $U \in \mathbb{R}^{d \times r}$ with "), assumes("Let $U$ be a basis. Then ")
+    (True, False)
+    """
+    return bool(ASSUMING.search(words) or LET.search(words))
 
 
 def plain_words(words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -11,6 +12,7 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
+    Apply,
     Grid,
     Group,
     Name,
@@ -25,6 +27,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.algebra.verdict import decide
+from otimes.proofs.documents.applications import hides_argument
 from otimes.proofs.documents.attempts import (
     BUDGET,
     TRIAL,
@@ -33,9 +36,9 @@ from otimes.proofs.documents.attempts import (
     shown,
     symbols_in,
 )
-from otimes.proofs.documents.context import Context, Definition
-from otimes.proofs.documents.every_reading import has_assumption, in_every_reading
-from otimes.proofs.documents.false_claims import FalseClaim, is_in_scope
+from otimes.proofs.documents.context import Context, Definition, is_constant
+from otimes.proofs.documents.every_reading import has_assumption, in_every_reading, misfit
+from otimes.proofs.documents.false_claims import ASSUMPTION, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
     as_powers,
@@ -51,6 +54,14 @@ from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypothes
 MOST_NODES = 1500  # parts of an equation that is decided
 
 
+# Words after which an equation is solved for a symbol, or holds for some of its values.
+SOLVED = re.compile(
+    r"\b(?:optim\w+|minimi[sz]\w+|maximi[sz]\w+|eigen\w+|null ?space|kernel|such that|satisf\w+|"
+    r"special case|stationary|if|when\w*|unless|suppose|assum\w+)\b",
+    re.IGNORECASE,
+)
+
+
 class Judge:
     """Decides the links of a document, with what it has declared and defined so far."""
 
@@ -64,6 +75,13 @@ class Judge:
     ) -> Found | None:
         """Return the shape error of terms that a formula equates, or None."""
         return self.conflicts.shapes(terms, line, source, symbols)
+
+    def misfit(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
+        """Return the shape error of a definition with Greek letters, whatever these are."""
+        found = misfit(lhs, rhs, self.context.symbols_at(line))
+        if found is None or self._may_have_another_shape([lhs, rhs], line):
+            return None
+        return self.conflicts.doubted(found, [lhs, rhs], line, source)
 
     def of_this_section(self, found: Found, terms: Sequence[Node], line: int) -> Found:
         """Return the shape error, or "undecided" where letters are declared in another section."""
@@ -251,15 +269,46 @@ class Judge:
             found = self._decided(a, b, symbols, line, "")
         except (OtimesError, FormulaShapeError):
             return None
+        if found.verdict == "needs-hypothesis" and found.why.startswith(ASSUMPTION):
+            found = self._as_consequence(a, b, symbols, line) or found
         elsewhere = any(self._is_elsewhere(each, line) for each in used.values())
         if found.verdict == "refuted" and elsewhere and not here:
             return self._unfolded(lhs, rhs, symbols, line, here=True)
-        if found.verdict == "refuted" and (why := self._of_an_example([a, b], used, symbols)):
+        why = self._of_an_example([a, b], used, symbols) or self._of_a_pattern(used)
+        if found.verdict == "refuted" and why:
             return Found("undecided", why, reading=found.reading)
         found.why = f"{found.why}; with {named(used)}"
         if found.verdict == "refuted" and used.keys() & self.context.sizes:
             return replace(found, verdict="undecided", counterexample=None)  # sizes of an example
         return (found.differ and self._in_part(lhs, rhs, symbols, line, used)) or found
+
+    def _as_consequence(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
+        """Return the refutation of a claim in terms of defined symbols, or None.
+
+        It is no assumption about those by which they are defined, if these have assumptions
+        already, under which it is false, or if it says what a term is that is not constant.
+        """
+        given = [
+            each
+            for each in self.context.declared_hypotheses([lhs, rhs])
+            if is_in_scope(self.context, each.origin, line)
+        ]
+        constant = is_constant(lhs) or is_constant(rhs)
+        if (constant and not given) or SOLVED.search(self.context.words_near(line)):
+            return None
+        try:
+            read = elaborate([lhs, rhs], symbols)
+        except OtimesError:
+            return None
+        if read.undeclared or read.doubts:
+            return None
+        verdict, reading = attempted(lhs, rhs, given, symbols)
+        if verdict is None or verdict.status != "refuted":
+            return None
+        why = "the sides differ at exact numbers" + (
+            f", given {'; '.join(map(str, given))}" if given else ""
+        )
+        return Found("refuted", why, verdict.counterexample, reading=reading)
 
     def _is_elsewhere(self, known: Definition, line: int) -> bool:
         """Return whether a letter is defined in another section."""
@@ -278,6 +327,14 @@ class Judge:
                 return f"{text} is the example on line {each.line}, and other symbols are free"
         return ""
 
+    def _of_a_pattern(self, used: dict[str, Definition]) -> str:
+        """Return which function of another argument may compute more than is shown, or ""."""
+        for text, each in sorted(used.items()):
+            applied = isinstance(each.lhs, Apply) and text not in self.context.definitions
+            if applied and hides_argument(each.lhs, each.rhs):
+                return f"the pattern in {text}, line {each.line}, may depend on its argument"
+        return ""
+
     def _in_part(
         self, lhs: Node, rhs: Node, symbols: Symbols, line: int, used: dict[str, Definition]
     ) -> Found | None:
@@ -287,7 +344,8 @@ class Judge:
         """
         for text, definition in sorted(used.items()):
             a, b = (self.context.unfolded(side, {}, [text]) for side in (lhs, rhs))
-            if self._of_an_example([a, b], {text: definition}, symbols):
+            alone = {text: definition}
+            if self._of_an_example([a, b], alone, symbols) or self._of_a_pattern(alone):
                 continue
             try:
                 read = elaborate([a, b], symbols)

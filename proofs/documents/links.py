@@ -42,6 +42,7 @@ from otimes.proofs.documents.circumstances import (
 )
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import (
+    Context,
     Hypothesis,
     declared_as,
     is_constant,
@@ -49,10 +50,11 @@ from otimes.proofs.documents.context import (
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.items import ASSUMING, Item, plain_words
+from otimes.proofs.documents.items import Item, assumes, plain_words
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_wrongly
+from otimes.proofs.documents.source import Document
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -85,6 +87,11 @@ DEFINED = re.compile(
 CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
 )
+# “For a stream of rank one $X = u v^T$”: a case of what is declared, and no definition.
+CASE = re.compile(
+    r"\b(?:for|if|when|whenever|at)\s+(?!(?:all|any|each|every)\b)(?:[\w-]+\s+){0,5}$",
+    re.IGNORECASE,
+)
 # Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
 NAMED_IN_WORDS = re.compile(
     r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
@@ -99,6 +106,10 @@ class LinkChecker(Definitions):
     """Judges formulas in order; `blamed` are the declarations that proofs contradict."""
 
     begun = 0  # the steps that were done before
+
+    def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
+        super().__init__(document, context, items)
+        self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
 
     def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
@@ -115,6 +126,7 @@ class LinkChecker(Definitions):
 
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
+        self._leave_cases(item.line)
         if item.error is not None:
             if self._states(item):
                 yield self._unread(item, item.error)
@@ -286,7 +298,7 @@ class LinkChecker(Definitions):
         else:
             found = different(self.judge, left, right, item.line, source)
         words = plain_words(self.document.sentence_before(item.formula))
-        doubted = is_denied(words) or is_conditional(words)
+        doubted = doubted_by(words)
         if found is not None and found.verdict == "refuted" and doubted:
             return replace(found, verdict="undecided")
         return found
@@ -348,14 +360,14 @@ class LinkChecker(Definitions):
         """Return the verdict on an equation that a definition at other indices decides."""
         others = self.context.instances([left, right])
         said = others.get(latex(bare(left)))
-        if said is None or not self.context.in_scope(said.line, item.line):
+        if said is None or isinstance(said.lhs, Apply) or not self.context.in_scope(said.line, item.line):
             return None
         found = self.judge.claim(left, right, item.line, item.formula.tex)
         if found.verdict == "proved":
             return found
         put = self.context.unfolded(left, {}, None, others)
         words = plain_words(self.document.sentence_before(item.formula))
-        if keys_in(put) != keys_in(right) or is_denied(words) or is_conditional(words):
+        if keys_in(put) != keys_in(right) or doubted_by(words):
             return None
         found = self.judge.claim(Group(put), right, item.line, "")
         if found.verdict != "refuted":
@@ -372,6 +384,36 @@ class LinkChecker(Definitions):
                 loose -= keys_in(known.lhs) | by
         return loose
 
+    def _applied(self, left: Node, right: Node, item: Item) -> Found | None:
+        """Return the verdict on a function of arguments that its definition decides, or None."""
+        term = bare(left)
+        if not isinstance(term, Apply) or latex(term) in self.context.definitions:
+            return None
+        said = self.context.instances([term]).get(latex(term))
+        if said is None or not self.context.in_scope(said.line, item.line):
+            return None
+        found = self.judge.claim(left, right, item.line, item.formula.tex)
+        if found.verdict == "undecided":
+            found = self.judge.shapes([Group(said.rhs), right], item.line, "") or found
+        plain = all(isinstance(bare(each), Name) for each in term.arguments)
+        sure = found.verdict in ("proved", "refuted", "shape")
+        return found if sure or not plain else None
+
+    def _is_case(self, left: Node, words: str, line: int) -> bool:
+        """Return whether an equation is a case of a symbol that was declared before it."""
+        name = bare(left)
+        if not isinstance(name, Name) or not CASE.search(words):
+            return False
+        known = self.context.symbols_at(line).lookup(name)[1]
+        return known is not None and 0 < known.line < line
+
+    def _leave_cases(self, line: int) -> None:
+        """Forget the values that symbols had in other paragraphs only."""
+        for text, said in [*self.cases.items()]:
+            if not self.context.together(said, line):
+                self.context.definitions.pop(text, None)
+                del self.cases[text]
+
     def _has_values(self, left: Node, right: Node, why: str) -> bool:
         """Return whether a text gives a symbol numbers with which a claim was not decided."""
         names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
@@ -385,7 +427,7 @@ class LinkChecker(Definitions):
         if _are_shapes(left) and _are_shapes(right):
             return Found("definition", "it relates shapes")
         if (order := self._of_order(item, left, right)) is not None:
-            doubted = order.verdict == "refuted" and (is_denied(words) or is_conditional(words))
+            doubted = order.verdict == "refuted" and (doubted_by(words))
             return replace(order, verdict="undecided") if doubted else order
         if k == 0 and isinstance(bare(left), Name) and _is_value(right):
             self._note_matrix(bare(left), right, item)
@@ -410,8 +452,16 @@ class LinkChecker(Definitions):
             )
         if first and is_goal(words) and self._defines(left, right, False, item.line):
             return Found("undecided", "it is to be shown, and its left side is not defined")
+        applied = self._applied(left, right, item) if k == 0 else None
+        if applied is not None and applied.verdict == "refuted" and doubted_by(words):
+            return replace(applied, verdict="undecided", why="it is false without the condition")
+        if applied is not None:
+            return applied
         if k == 0 and self._defines(left, right, announced, item.line):
-            return self._said_again(item, left, right) or self._definition(item, left, right)
+            said = self._said_again(item, left, right)
+            if said is None and first and self._is_case(left, words, item.line):
+                self.cases[latex(bare(left))] = item.line
+            return said or self._definition(item, left, right)
         if (
             k == 0
             and isinstance(bare(right), Name)
@@ -419,7 +469,7 @@ class LinkChecker(Definitions):
             and not (_occurs(bare(right), left))
         ):
             return self._definition(item, right, left)
-        if first and ASSUMING.search(words) and not isinstance(bare(left), Name | Apply):
+        if first and assumes(words) and not isinstance(bare(left), Name | Apply):
             shape = self.judge.shapes([left, right], item.line, source)
             return shape or Found("definition", "it is assumed")
         found = self.judge.claim(left, right, item.line, source)
@@ -519,6 +569,11 @@ def is_conditional(words: str) -> bool:
     """
     begins = CONDITIONAL.match(words.lstrip())
     return bool(begins or CONDITIONAL.search(re.split(r"[:;]", words)[-1]))
+
+
+def doubted_by(words: str) -> bool:
+    """Return whether words before an equation deny it, or are a condition for it."""
+    return is_denied(words) or is_conditional(words)
 
 
 def is_denied(words: str) -> bool:

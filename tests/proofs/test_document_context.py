@@ -47,7 +47,7 @@ def test_definitions_count_for_other_indices(text: str, verdicts: list[str]) -> 
         ("M^\\top M = V \\Sigma^\\top \\Sigma V^\\top", "proved"),
         ("M^\\top M = V \\Sigma^2 V^\\top", "needs-hypothesis"),
         ("V \\Sigma^\\top \\Sigma V^\\top = V \\Sigma^2 V^\\top", "needs-hypothesis"),
-        ("M V = V \\Sigma", "undecided"),
+        ("M V = V \\Sigma", "refuted"),
     ],
 )
 def test_a_factorization_introduces_its_factors(equation: str, verdict: str) -> None:

@@ -1,0 +1,118 @@
+"""Functions of other arguments, cases for one paragraph, and claims in terms of what is defined."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+AFFINE = r"""Let $W \in \mathbb{R}^{d \times d}$ and $x, y, b \in \mathbb{R}^d$, and let
+$X \in \mathbb{R}^{n \times d}$. We define $f(x) = W x + b$.
+
+"""
+HEAD = r"""Let $X, Y \in \mathbb{R}^{n \times d}$, $A, P \in \mathbb{R}^{n \times n}$ and
+$W \in \mathbb{R}^{d \times d}$. We define $h(X) = A X W$.
+
+"""
+ADAPTED = r"""Let $W, X \in \mathbb{R}^{d \times d}$, $B \in \mathbb{R}^{d \times r}$ and
+$C \in \mathbb{R}^{r \times d}$. The adapted weight is $W' = W + \alpha B C$.
+
+"""
+SUBSPACE = r"""Let $U \in \mathbb{R}^{d \times r}$ with $U^\top U = I$, and $P = U U^\top$. Then """
+
+
+def last(text: str) -> str:
+    return check_text(text).equations[-1].verdict
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("f(y) = W y + b", "proved"),
+        ("f(y) = W y", "refuted"),
+        ("f(W x) = W^2 x + b", "proved"),
+        ("f(W x) = W f(x)", "refuted"),
+        ("f(x + y) = f(x) + f(y)", "refuted"),
+        ("f(X) = X W^\\top + 1 b^\\top", "definition"),  # of all rows: another function
+    ],
+)
+def test_a_function_is_applied_to_other_arguments(equation: str, verdict: str) -> None:
+    assert last(f"{AFFINE}Then ${equation}$.") == verdict
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("h(X + Y) = A X W + A Y W", "proved"),
+        ("h(P X) = P h(X)", "undecided"),  # A may be computed from X
+    ],
+)
+def test_a_pattern_may_depend_on_the_argument(equation: str, verdict: str) -> None:
+    assert last(f"{HEAD}Then ${equation}$.") == verdict
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("W' X = W X + \\alpha B C X", "proved"),
+        ("W' X = W X + B C X", "refuted"),
+        ("(W')^2 = W^2 + 2 \\alpha W B C + \\alpha^2 B C B C", "refuted"),
+        ("W'' = W + \\alpha C B", "shape"),
+        ("V = W + \\mu", "definition"),  # a vector for each row is possible
+    ],
+)
+def test_a_greek_factor_is_a_number(equation: str, verdict: str) -> None:
+    assert last(f"{ADAPTED}Then ${equation}$.") == verdict
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("P^2 = P", "proved"),
+        ("(I - P) U = 0", "proved"),
+        ("(I - P) U = U", "refuted"),
+        ("P^2 = 0", "refuted"),
+    ],
+)
+def test_what_a_sentence_lets_be_is_assumed(equation: str, verdict: str) -> None:
+    assert last(f"{SUBSPACE}${equation}$.") == verdict
+
+
+def test_an_equation_that_is_solved_for_a_symbol_is_not_refuted() -> None:
+    text = r"Let $X \in \mathbb{R}^{n \times d}$, $y \in \mathbb{R}^n$, $b \in \mathbb{R}^d$ and "
+    text += r"$r = y - X b$. "
+    assert last(text + r"At the optimum $X^\top r = 0$.") == "needs-hypothesis"
+    assert last(text + r"Then $X^\top r = 0$.") == "needs-hypothesis"
+
+
+def test_a_case_counts_for_its_paragraph() -> None:
+    text = r"""Let $A \in \mathbb{R}^{n \times n}$ and $X \in \mathbb{R}^{n \times d}$.
+
+For a stream of rank one $X = u v^\top$ we get $A X = A u v^\top$.
+
+The Gram matrix is $X X^\top = v^\top v u u^\top$."""
+    verdicts = [each.verdict for each in check_text(text).equations]
+    assert verdicts[-2] == "proved"
+    assert verdicts[-1] != "proved"
+
+
+def test_what_each_of_several_has_is_meant_from_there_on() -> None:
+    text = r"""Let $X \in \mathbb{R}^{n \times d}$. There are $H$ heads, each with
+$W_Q^h \in \mathbb{R}^{d \times k}$.
+
+The queries are $Q^h = W_Q^h X$."""
+    assert last(text) == "shape"
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        ("\\sum_j f_j = f_i + \\sum_{j \\neq i} f_j", "proved"),
+        ("\\sum_j f_j = \\sum_{j \\neq i} f_j", "refuted"),
+        ("f_i^\\top \\sum_j a_j f_j = a_i f_i^\\top f_i + \\sum_{j \\ne i} a_j f_i^\\top f_j", "proved"),
+        ("f_i^\\top \\sum_j a_j f_j = a_i f_i^\\top f_i + \\sum_{j} a_j f_i^\\top f_j", "refuted"),
+    ],
+)
+def test_a_sum_leaves_out_an_index(equation: str, verdict: str) -> None:
+    text = "Let $f_i \\in \\mathbb{R}^d$ and $a_i \\in \\mathbb{R}$ for each $i$."
+    assert last(f"{text} Then ${equation}$.") == verdict
