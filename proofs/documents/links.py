@@ -360,7 +360,9 @@ class LinkChecker(Definitions):
         """Return the verdict on an equation that a definition at other indices decides."""
         others = self.context.instances([left, right])
         said = others.get(latex(bare(left)))
-        if said is None or isinstance(said.lhs, Apply) or not self.context.in_scope(said.line, item.line):
+        if said is None or isinstance(said.lhs, Apply):
+            return None
+        if not self.context.in_scope(said.line, item.line):
             return None
         found = self.judge.claim(left, right, item.line, item.formula.tex)
         if found.verdict == "proved":

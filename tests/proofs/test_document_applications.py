@@ -109,8 +109,11 @@ The queries are $Q^h = W_Q^h X$."""
     [
         ("\\sum_j f_j = f_i + \\sum_{j \\neq i} f_j", "proved"),
         ("\\sum_j f_j = \\sum_{j \\neq i} f_j", "refuted"),
-        ("f_i^\\top \\sum_j a_j f_j = a_i f_i^\\top f_i + \\sum_{j \\ne i} a_j f_i^\\top f_j", "proved"),
-        ("f_i^\\top \\sum_j a_j f_j = a_i f_i^\\top f_i + \\sum_{j} a_j f_i^\\top f_j", "refuted"),
+        (
+            "\\sum_j a_j f_i^\\top f_j = a_i f_i^\\top f_i + \\sum_{j \\ne i} a_j f_i^\\top f_j",
+            "proved",
+        ),
+        ("\\sum_j a_j f_i^\\top f_j = a_i f_i^\\top f_i + \\sum_{j} a_j f_i^\\top f_j", "refuted"),
     ],
 )
 def test_a_sum_leaves_out_an_index(equation: str, verdict: str) -> None:
