@@ -88,11 +88,11 @@ def choice_scores(config: Config, logits: np.ndarray) -> np.ndarray:
     """Return what a router compares, before a bias: σ of logits, or the logits themselves.
 
     A softmax is monotone, so that its largest entries are those of the logits. The sums of groups
-    of experts are sums of weights, and need it.
+    of experts are sums of weights, and need it; so does a bias, which is added to weights.
     """
     if config.router == "sigmoid":
         return np.asarray(expit(logits))
-    if not config.router_groups:
+    if not (config.router_groups or config.has("b_choice")):
         return logits
     raised = np.exp(logits - logits.max(axis=-1, keepdims=True))
     return np.asarray(raised / raised.sum(axis=-1, keepdims=True))

@@ -266,7 +266,7 @@ class TorchModel(nn.Module):
             every = own.sigmoid() if config.router == "sigmoid" else own.softmax(-1)
             compared = every
             if "b_choice" in config.biases:
-                compared = (every if config.router == "sigmoid" else own) + self.b_choice[layer]
+                compared = every + self.b_choice[layer]
             chosen = self._among_groups(compared).topk(config.experts_per_token).indices
             picked = every.gather(-1, chosen)
             if config.router != "all":

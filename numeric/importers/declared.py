@@ -1,6 +1,6 @@
 """What the declarations of families share: names of settings and parts, biases, windows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from otimes.numeric.importers.checkpoint import Settings
@@ -19,9 +19,26 @@ WHOLE = {"partial_rotary_factor": (1, 1.0, None)}
 ATTENTION_BIAS = {"attention_bias"}
 
 
+OF_QUERIES = ("b_Q", "b_K", "b_V")
+OF_ATTENTION = (*OF_QUERIES, "b_O")
+OF_ALL = (*OF_ATTENTION, "b_in", "b_out")
+"""The biases of queries, keys and values; of attention; and of attention and an ungated MLP."""
+
+
+def if_set(
+    key: str, names: Iterable[str], default: bool = False
+) -> Callable[[Mapping[str, Any]], Iterable[str]]:
+    """Return the biases of a family that has them by one setting.
+
+    >>> [*if_set("use_bias", OF_QUERIES, True)({"use_bias": False})]
+    []
+    """
+    return lambda settings: names if settings.get(key, default) else ()
+
+
 def llama_biases(settings: Mapping[str, Any]) -> Iterable[str]:
     """Return the biases of attention and of the MLP, each by its setting."""
-    attention = ("b_Q", "b_K", "b_V", "b_O") if settings.get("attention_bias") else ()
+    attention = OF_ATTENTION if settings.get("attention_bias") else ()
     return (*attention, *(("b_in", "b_gate", "b_out") if settings.get("mlp_bias") else ()))
 
 
@@ -42,7 +59,7 @@ def granite(name: str, settings: Settings) -> Fields:
 
 def query_biases(settings: Mapping[str, Any]) -> Iterable[str]:
     """Return the biases of queries, keys and values, by the setting of attention."""
-    return ("b_Q", "b_K", "b_V") if settings.get("attention_bias") else ()
+    return OF_QUERIES if settings.get("attention_bias") else ()
 
 
 def every_window(name: str, settings: Settings) -> Fields:
@@ -63,6 +80,26 @@ def windows_by_layer(name: str, settings: Settings) -> Fields:
     else:
         sliding = [each == "sliding_attention" for each in types]
     return {"windows": tuple(window if each else 0 for each in sliding)} if window else {}
+
+
+def only_windows_rotated(name: str, settings: Settings, every: int) -> Fields:
+    """Return windows in all layers but each `every`-th, which have no positions."""
+    layers = layers_of(settings)
+    types = settings.get("layer_types") or [
+        "sliding_attention" if (layer + 1) % every else "full_attention" for layer in layers
+    ]
+    fields = windows_by_layer(name, Settings(name, {**settings, "layer_types": types}))
+    whole = tuple(layer for layer in layers if types[layer] != "sliding_attention")
+    return {**fields, "unrotated_layers": whole}
+
+
+def exaone_windows(name: str, settings: Settings) -> Fields:
+    """Return the windows of EXAONE; without any, all layers have rotary positions."""
+    if not settings.get("sliding_window"):
+        return {}
+    pattern = settings.get("sliding_window_pattern") or 4
+    every = len(pattern) if isinstance(pattern, str) else int(pattern)  # "LLLG"
+    return only_windows_rotated(name, settings, every)
 
 
 def renamed(settings: Settings, names: Mapping[str, str], **more: Any) -> Settings:

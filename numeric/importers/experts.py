@@ -132,7 +132,11 @@ class _Layer:
         if self.dense:
             return np.zeros(count, np.float32)
         known = [name for name in self.names.choice_bias if self.block + name in self.tensors]
-        return self._get((known or self.names.choice_bias)[0], count)
+        name = (known or self.names.choice_bias)[0]
+        stored = self.tensors.get(self.block + name)
+        if stored is not None and stored.ndim == 2:  # ERNIE's has an axis of one group
+            return self._get(name, (1, *count))[0]
+        return self._get(name, count)
 
     def bias(self, part: str) -> np.ndarray:
         """Return a bias of all experts: of neurons [d_mlp], or of outputs [n_experts, d_model]."""

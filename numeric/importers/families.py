@@ -9,21 +9,26 @@ from otimes.numeric.importers.checkpoint import Settings
 from otimes.numeric.importers.declared import (
     ATTENTION_BIAS,
     BOTH,
+    OF_ALL,
+    OF_QUERIES,
     OUTPUT,
     QK,
     WHOLE,
     WINDOWS,
     decoder,
     every_window,
+    exaone_windows,
     granite,
+    if_set,
     layers_of,
     llama_biases,
+    only_windows_rotated,
     query_biases,
     ungated_biases,
     windows_by_layer,
 )
-from otimes.numeric.importers.decoders import Decoder, Fields
-from otimes.numeric.importers.rotary import local_base
+from otimes.numeric.importers.decoders import Decoder, Fields, head_width
+from otimes.numeric.importers.rotary import local_base, rotary
 
 
 def gemma2(name: str, settings: Settings) -> Fields:
@@ -89,31 +94,11 @@ def cohere(name: str, settings: Settings) -> Fields:
     return {"qk_norm": kind, "logit_scale": float(settings.get("logit_scale", 0.0625))}
 
 
-def only_windows_rotated(name: str, settings: Settings, every: int) -> Fields:
-    """Return windows in all layers but each `every`-th, which have no positions."""
-    layers = layers_of(settings)
-    types = settings.get("layer_types") or [
-        "sliding_attention" if (layer + 1) % every else "full_attention" for layer in layers
-    ]
-    fields = windows_by_layer(name, Settings(name, {**settings, "layer_types": types}))
-    whole = tuple(layer for layer in layers if types[layer] != "sliding_attention")
-    return {**fields, "unrotated_layers": whole}
-
-
 def cohere2(name: str, settings: Settings) -> Fields:
     """Return what Command A declares: windows with rotary positions, whole layers without."""
     every = settings.get("sliding_window_pattern") or settings.get("_sliding_window_pattern") or 4
     scale = float(settings.get("logit_scale", 0.0625))
     return {**only_windows_rotated(name, settings, every), "logit_scale": scale}
-
-
-def exaone4(name: str, settings: Settings) -> Fields:
-    """Return the windows of EXAONE 4; without any, all layers have rotary positions."""
-    if not settings.get("sliding_window"):
-        return {}
-    pattern = settings.get("sliding_window_pattern") or 4
-    every = len(pattern) if isinstance(pattern, str) else int(pattern)  # "LLLG"
-    return only_windows_rotated(name, settings, every)
 
 
 def smollm3(name: str, settings: Settings) -> Fields:
@@ -123,6 +108,21 @@ def smollm3(name: str, settings: Settings) -> Fields:
     turned = settings.get("no_rope_layers") or [(layer + 1) % every for layer in layers]
     fields = windows_by_layer(name, settings) if settings.get("use_sliding_window") else {}
     return {**fields, "unrotated_layers": tuple(x for x in layers if not turned[x])}
+
+
+def ministral3_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
+    """Return the rotation of Ministral 3, for prompts as long as those it was first trained on.
+
+    From there on it multiplies queries by a factor that grows with the position.
+    """
+    own = dict(settings.get("rope_parameters") or {})
+    own.pop("max_position_embeddings", None)
+    grows = own.pop("llama_4_scaling_beta", None)
+    fields = rotary(
+        name, Settings(name, {**settings, "rope_parameters": own}), head_width(settings), 1.0, True
+    )
+    first = own.get("original_max_position_embeddings")
+    return {**fields, "n_ctx": min(fields["n_ctx"], first)} if grows and first else fields
 
 
 LIKE_LLAMA: dict[str, Decoder] = {
@@ -166,7 +166,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         WINDOWS | {"sliding_window_pattern"},
         norms=OUTPUT,
         order="output",
-        more=exaone4,
+        more=exaone_windows,
         heads_first=True,
         qk=QK,
         qk_norm="head",
@@ -215,6 +215,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         layout="interleaved",
     ),
     "ministral": decoder(WINDOWS, more=windows_by_layer),
+    "ministral3": decoder({"sliding_window"}, more=every_window, positions=ministral3_positions),
     "cwm": decoder(
         WINDOWS | {"mlp_bias"},
         biases=llama_biases,
@@ -253,7 +254,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
     "mistral": decoder(WINDOWS, biases=llama_biases, more=every_window),
     "qwen2": decoder(
         WINDOWS | {"use_sliding_window", "max_window_layers"},
-        biases=lambda settings: ("b_Q", "b_K", "b_V"),
+        biases=lambda settings: OF_QUERIES,
         more=windows_by_layer,
     ),
     "qwen3": decoder(
@@ -314,7 +315,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         eps="layer_norm_eps",
         heads=PHI,
         mlp={"in": "mlp.fc1", "out": "mlp.fc2"},
-        biases=lambda settings: ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out", "b_U"),
+        biases=lambda settings: (*OF_ALL, "b_U"),
         parallel=lambda settings: True,
         fraction=0.5,
         whole=False,
@@ -333,7 +334,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         {"partial_rotary_factor", "use_qkv_bias", "use_parallel_residual"},
         norm="layer",
         eps="layer_norm_eps",
-        biases=lambda settings: ("b_Q", "b_K", "b_V") if settings.get("use_qkv_bias") else (),
+        biases=if_set("use_qkv_bias", OF_QUERIES),
         parallel=lambda settings: bool(settings.get("use_parallel_residual")),
         fraction=0.25,
         whole=False,
@@ -344,9 +345,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         norm="layer",
         eps="norm_epsilon",
         mlp={"in": "mlp.c_fc", "out": "mlp.c_proj"},
-        biases=lambda settings: (
-            ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if settings.get("use_bias", True) else ()
-        ),
+        biases=if_set("use_bias", OF_ALL, True),
         more=every_window,
     ),
 }

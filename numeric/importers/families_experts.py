@@ -5,13 +5,17 @@ from collections.abc import Callable, Iterable
 from otimes.numeric.importers.checkpoint import Settings, refuse
 from otimes.numeric.importers.declared import (
     ATTENTION_BIAS,
+    OF_ATTENTION,
+    OF_QUERIES,
     OUTPUT,
     QK,
     WHOLE,
     WINDOWS,
     decoder,
     every_window,
+    exaone_windows,
     granite,
+    if_set,
     layers_of,
     llama_biases,
     query_biases,
@@ -91,7 +95,7 @@ def gpt_oss(name: str, settings: Settings) -> Fields:
 
 def gpt_oss_biases(settings: Settings) -> Iterable[str]:
     """Return the biases of gpt-oss: of attention by a setting, and of the experts."""
-    attention = ("b_Q", "b_K", "b_V", "b_O") if settings.get("attention_bias", True) else ()
+    attention = if_set("attention_bias", OF_ATTENTION, True)(settings)
     return (*attention, "b_in", "b_gate", "b_router", "b_experts")
 
 
@@ -183,6 +187,43 @@ def olmo_experts(name: str, settings: Settings) -> Fields:
     return {**sizes(OLMOE, name, settings), "router": router}
 
 
+def ernie_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of the experts of ERNIE 4.5 under the names of others."""
+    names = {
+        "moe_num_experts": "num_experts",
+        "moe_k": "num_experts_per_tok",
+        "moe_num_shared_experts": "num_shared_experts",
+    }
+    return renamed(settings, names)
+
+
+def ernie_experts(name: str, settings: Settings) -> Fields:
+    """Return the experts of ERNIE 4.5, in some layers, chosen by probabilities with a bias."""
+    layers = layers_of(settings)
+    first, last = settings.get("moe_layer_start_index"), settings.get("moe_layer_end_index")
+    every = settings.get("moe_layer_interval") or 1
+    routed = range(1 if first is None else first, len(layers) if last in (None, -1) else last + 1)
+    types = ["sparse" if x in routed and not (x + 1) % every else "dense" for x in layers]
+    said = Settings(name, {**settings, "mlp_layer_types": types})
+    return {**experts_beside(ERNIE, name, said), "router": "chosen"}
+
+
+def exaone_experts(name: str, settings: Settings) -> Fields:
+    """Return the experts of EXAONE, and its layers with windows, which alone have positions."""
+    return {**routed_as_deepseek3(EXAONE)(name, settings), **exaone_windows(name, settings)}
+
+
+ERNIE = ExpertNames(
+    shared="mlp.shared_experts",
+    choice_bias=(
+        "mlp.gate.moe_statics.e_score_correction_bias",
+        "mlp.moe_statics.e_score_correction_bias",
+    ),
+)
+EXAONE = ExpertNames(
+    shared="mlp.shared_experts",
+    choice_bias=("mlp.gate.e_score_correction_bias", "mlp.e_score_correction_bias"),
+)
 MINIMAX = ExpertNames(
     routers=("mlp.gate", "block_sparse_moe.gate"),
     experts=MIXTRAL.experts,
@@ -276,6 +317,25 @@ DECODERS: dict[str, Decoder] = {
             "attn_type_list": (None,),
         },
     ),
+    "ernie4_5_moe": decoder(
+        ERNIE.settings | {"moe_num_experts", "moe_k", "moe_num_shared_experts"},
+        {"moe_layer_start_index", "moe_layer_end_index", "moe_layer_interval"},
+        biases=lambda settings: ("b_choice",),
+        standard=ernie_settings,
+        more=ernie_experts,
+        experts=ERNIE,
+        layout="interleaved",
+        only={**WHOLE, "use_bias": (False, None), "moe_norm_min": (1e-12, None)},
+    ),
+    "exaone_moe": decoder(
+        WINDOWS | EXAONE.settings | OF_DEEPSEEK | {"num_shared_experts", "sliding_window_pattern"},
+        biases=lambda settings: ("b_choice",),
+        more=exaone_experts,
+        experts=EXAONE,
+        heads_first=True,
+        qk=QK,
+        qk_norm="head",
+    ),
     "olmoe": decoder(
         ATTENTION_BIAS | OLMOE.settings | {"norm_topk_prob"},
         biases=llama_biases,
@@ -299,7 +359,7 @@ DECODERS: dict[str, Decoder] = {
     "qwen2_moe": decoder(
         WINDOWS | QWEN_2.settings | OF_QWEN,
         {"use_sliding_window", "max_window_layers", "shared_expert_intermediate_size", "qkv_bias"},
-        biases=lambda settings: ("b_Q", "b_K", "b_V") if settings.get("qkv_bias", True) else (),
+        biases=if_set("qkv_bias", OF_QUERIES, True),
         more=qwen2_experts,
         experts=QWEN_2,
     ),

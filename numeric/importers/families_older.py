@@ -1,15 +1,18 @@
 """Families of decoders before Llama: their settings under its names, ALiBi, parallel blocks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from otimes.numeric.importers.checkpoint import Settings, refuse
 from otimes.numeric.importers.declared import (
     ATTENTION_BIAS,
+    OF_ALL,
     WHOLE,
     decoder,
+    if_set,
     llama_biases,
     renamed,
+    windows_by_layer,
 )
 from otimes.numeric.importers.decoders import HEADS, PRE, Decoder, Fields, head_width
 from otimes.numeric.importers.rotary import rotary
@@ -100,11 +103,6 @@ def falcon_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
     return {**fields, "alibi_slopes": tuple(scale * each for each in fields["alibi_slopes"])}
 
 
-def falcon_biases(settings: Settings) -> Iterable[str]:
-    """Return all biases of attention and the MLP, or none."""
-    return ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if settings.get("bias") else ()
-
-
 def gptj_settings(name: str, settings: Settings) -> Settings:
     """Return the settings of GPT-J under the names of Llama."""
     names = {
@@ -139,15 +137,44 @@ def opt_settings(name: str, settings: Settings) -> Settings:
     return renamed(settings, names, layer_norm_eps=1e-5)
 
 
-def opt_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
-    """Return the learned positions of OPT."""
+def learned_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
+    """Return learned positions."""
     return {"positions": "learned", "n_ctx": settings.size("max_position_embeddings")}
 
 
-def opt_biases(settings: Settings) -> Iterable[str]:
-    """Return all biases of attention and the MLP, or none."""
-    given = settings.get("enable_bias", True)
-    return ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out") if given else ()
+def gpt_neo_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of GPT-Neo under the names of Llama, with a type for each layer."""
+    names = {
+        "num_layers": "num_hidden_layers",
+        "num_heads": "num_attention_heads",
+        "activation_function": "hidden_act",
+        "window_size": "sliding_window",
+    }
+    types = settings.get("attention_layers")
+    if types is None:
+        said = settings.get("attention_types") or [[["global", "local"], 12]]
+        types = [each for kinds, times in said for each in kinds * times]
+    width = settings.get("intermediate_size") or 4 * settings.size("hidden_size")
+    windows = ["sliding_attention" if each == "local" else "full_attention" for each in types]
+    return renamed(settings, names, intermediate_size=width, layer_types=windows)
+
+
+def gpt_neo(name: str, settings: Settings) -> Fields:
+    """Return the windows of GPT-Neo, and the scale of its scores, which are not divided."""
+    return {**windows_by_layer(name, settings), "attn_scale": 1.0}
+
+
+def bigcode_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of GPT-BigCode under the names of Llama: all heads share one key."""
+    names = {
+        "n_embd": "hidden_size",
+        "n_layer": "num_hidden_layers",
+        "n_head": "num_attention_heads",
+        "n_positions": "max_position_embeddings",
+        "activation_function": "hidden_act",
+    }
+    width = settings.get("n_inner") or 4 * settings.size("n_embd")
+    return renamed(settings, names, intermediate_size=width, num_key_value_heads=1)
 
 
 def olmo_settings(name: str, settings: Settings) -> Settings:
@@ -189,6 +216,20 @@ def mpt_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
     }
 
 
+GPT_NAMES: dict[str, Any] = {
+    "norms": {"ln1": "ln_1", "ln2": "ln_2"},
+    "norm": "layer",
+    "eps": "layer_norm_epsilon",
+    "mlp": {"in": "mlp.c_fc", "out": "mlp.c_proj"},
+    "body": "transformer.",
+    "embed": "wte",
+    "learned": "wpe",
+    "layers": "h",
+    "final": "ln_f",
+    "positions": learned_positions,
+}
+"""What the families made after GPT-2 share."""
+
 DECODERS: dict[str, Decoder] = {
     "olmo": decoder(
         ATTENTION_BIAS,
@@ -227,15 +268,57 @@ DECODERS: dict[str, Decoder] = {
         eps="layer_norm_eps",
         heads={**HEADS, "O": "self_attn.out_proj"},
         mlp={"in": "fc1", "out": "fc2"},
-        biases=opt_biases,
+        biases=if_set("enable_bias", OF_ALL, True),
         embed="decoder.embed_tokens",
         learned="decoder.embed_positions",
         before_positions=2,
         layers="decoder.layers",
         final="decoder.final_layer_norm",
         standard=opt_settings,
-        positions=opt_positions,
+        positions=learned_positions,
         only={},
+    ),
+    "gpt_neo": decoder(
+        {"num_layers", "num_heads", "window_size", "attention_types", "attention_layers"},
+        {"activation_function"},
+        **GPT_NAMES,
+        heads={
+            **{letter: f"attn.attention.{letter.lower()}_proj" for letter in "QKV"},
+            "O": "attn.attention.out_proj",
+        },
+        biases=lambda settings: ("b_O", "b_in", "b_out"),
+        standard=gpt_neo_settings,
+        more=gpt_neo,
+        only={},
+    ),
+    "gpt_bigcode": decoder(
+        {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function"},
+        {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "num_key_value_heads"},
+        {"validate_runner_input", "pre_allocate_kv_cache", "max_batch_size", "max_sequence_length"},
+        **GPT_NAMES,
+        heads={"O": "attn.c_proj"},
+        fused="attn.c_attn",
+        biases=lambda settings: OF_ALL,
+        standard=bigcode_settings,
+        only={
+            "multi_query": (True,),
+            "scale_attn_weights": (True, None),
+            "add_cross_attention": (False,),
+        },
+    ),
+    "persimmon": decoder(
+        {"partial_rotary_factor"},
+        norm="layer",
+        eps="layer_norm_eps",
+        heads={"O": "self_attn.dense"},
+        fused="self_attn.query_key_value",
+        in_groups=True,
+        mlp={"in": "mlp.dense_h_to_4h", "out": "mlp.dense_4h_to_h"},
+        biases=lambda settings: OF_ALL,
+        fraction=0.5,
+        whole=False,
+        final="final_layernorm",
+        only={"qk_layernorm": (False,)},
     ),
     "bloom": decoder(
         {"n_layer", "n_head", "n_embed", "seq_length"},
@@ -245,7 +328,7 @@ DECODERS: dict[str, Decoder] = {
         fused="self_attention.query_key_value",
         in_groups=True,
         mlp={"in": "mlp.dense_h_to_4h", "out": "mlp.dense_4h_to_h"},
-        biases=lambda settings: ("b_Q", "b_K", "b_V", "b_O", "b_in", "b_out"),
+        biases=lambda settings: OF_ALL,
         body="transformer.",
         embed="word_embeddings",
         embed_norm="word_embeddings_layernorm",
@@ -269,7 +352,7 @@ DECODERS: dict[str, Decoder] = {
         fused="self_attention.query_key_value",
         in_groups=True,
         mlp={"in": "mlp.dense_h_to_4h", "out": "mlp.dense_4h_to_h"},
-        biases=falcon_biases,
+        biases=if_set("bias", OF_ALL),
         parallel=falcon_parallel,
         body="transformer.",
         embed="word_embeddings",

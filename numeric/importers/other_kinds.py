@@ -14,8 +14,28 @@ RECURRENT = (
     *("qwen3_5_moe", "qwen3_next", "recurrent_gemma", "rwkv", "xlstm", "zamba", "zamba2"),
 )
 
+OTHERWISE = {
+    **dict.fromkeys(
+        ("hunyuan_v1_dense", "hunyuan_v1_moe", "nanochat"),
+        "whose queries and keys are normalised after they are rotated",
+    ),
+    **dict.fromkeys(
+        ("llama4", "llama4_text"),
+        "whose attention is in chunks, whose queries and keys are normalised after they are "
+        "rotated, and whose router scales what experts read",
+    ),
+    "apertus": "whose activation, xIELU, has parameters of its own in each layer",
+    "phimoe": "whose router (sparsemixer) gives each chosen expert a softmax of its own",
+    **dict.fromkeys(
+        ("gemma3n", "gemma3n_text"),
+        "which has several streams (AltUp), embeddings for each layer and sparse activations",
+    ),
+}
+"""Decoders whose attention or MLP the reference does not have, and what it lacks."""
+
 _ENCODE = "`encode` is the pass without a mask (docs/models.md has the mapping of BERT's weights)"
 _WHY = {
+    **{kind: f"{what}: the reference does not have this" for kind, what in OTHERWISE.items()},
     **dict.fromkeys(ENCODERS, f"an encoder, whose positions see all others: {_ENCODE}"),
     **dict.fromkeys(
         ENCODER_DECODERS,

@@ -9,6 +9,17 @@ from otimes.numeric.config import listed
 from otimes.numeric.importers.checkpoint import Settings
 from otimes.numeric.importers.huggingface_settings import STRETCH
 
+KINDS_OF_LAYERS = ("full_attention", "sliding_attention")
+EVERY_KIND = (
+    *("rope_theta", "rope_type", "type", "partial_rotary_factor"),
+    "original_max_position_embeddings",
+)
+"""The parameters that a rotation of any kind may have."""
+OPTIONAL = {
+    "yarn": ("mscale", "mscale_all_dim", "truncate"),
+    "longrope": ("factor", "attention_factor"),
+}
+
 
 def rotary(
     name: str, settings: Settings, d_head: int, fraction: float = 1.0, whole: bool = False
@@ -22,6 +33,7 @@ def rotary(
     longest = settings.size("max_position_embeddings")
     said = settings.get("rope_parameters") or settings.get("rope_scaling") or {}
     rope = dict(said.get("full_attention") or {}) if _nested(said) else dict(said)
+    _check_keys(name, said)
     base = rope.get("rope_theta", settings.get("rope_theta", settings.get("rotary_emb_base", 1e4)))
     share = rope.get("partial_rotary_factor")
     if share is None:
@@ -45,6 +57,21 @@ def rotary(
     }
 
 
+def _check_keys(name: str, said: Mapping[str, Any]) -> None:
+    """Raise OtimesError for a parameter of the rotation that is not known."""
+    parts = {key: said[key] for key in KINDS_OF_LAYERS if key in said} or {"": said}
+    other = said.keys() - parts.keys() if "" not in parts else set()
+    for each in parts.values():
+        kind = each.get("rope_type", each.get("type", "default"))
+        known = {*EVERY_KIND, *STRETCH.get(kind, ()), *OPTIONAL.get(kind, ())}
+        other |= {key for key, value in each.items() if key not in known and value is not None}
+    if other:
+        raise OtimesError(
+            f"{name} has {listed(sorted(other))} in its rotary parameters, which changes what is "
+            "computed, or may, and is not supported"
+        )
+
+
 def local_base(name: str, settings: Settings) -> float:
     """Return the rotary base of layers with a window, of a model that has another one for them."""
     said = settings.get("rope_parameters") or {}
@@ -60,7 +87,7 @@ def local_base(name: str, settings: Settings) -> float:
 
 
 def _nested(said: Mapping[str, Any]) -> bool:
-    return bool({"full_attention", "sliding_attention"} & said.keys())
+    return bool({*KINDS_OF_LAYERS} & said.keys())
 
 
 def _stretch(

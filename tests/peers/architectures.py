@@ -165,6 +165,32 @@ DECODERS: dict[str, tuple[str, dict[str, Any], str]] = {
     "flexolmo": ("FlexOlmo", {**LLAMA, "num_experts": 5, "num_experts_per_tok": 2}, ""),
     "seed-oss": ("SeedOss", {**LLAMA, "head_dim": 12, "attention_out_bias": True}, ""),
     "ernie 4.5": ("Ernie4_5", {**LLAMA, "head_dim": 12, "use_bias": True}, ""),
+    "ernie 4.5, experts": (
+        "Ernie4_5_Moe",
+        {**LLAMA, "moe_num_experts": 5, "moe_k": 2, "moe_intermediate_size": 20}
+        | {"moe_num_shared_experts": 1},
+        "",
+    ),
+    "exaone, experts": (
+        "ExaoneMoe",
+        {**EXPERTS, "head_dim": 12, "num_experts": 6, "num_shared_experts": 1, "n_group": 3}
+        | {"topk_group": 2, "sliding_window": 5, "layer_types": LAYERS},
+        "",
+    ),
+    "ministral 3": (
+        "Ministral3",
+        {
+            **LLAMA,
+            "head_dim": 12,
+            "sliding_window": 6,
+            "rope_parameters": {
+                **YARN,
+                "original_max_position_embeddings": 20,
+                "llama_4_scaling_beta": 0.1,
+            },
+        },
+        "",
+    ),
     "helium": ("Helium", {**LLAMA, "head_dim": 8, "mlp_bias": True}, ""),
     "ministral": (
         "Ministral",
@@ -207,6 +233,25 @@ DECODERS: dict[str, tuple[str, dict[str, Any], str]] = {
         {"n_embd": 36, "n_layer": 2, "n_head": 3, "n_positions": 40, "rotary_dim": 4},
         "",
     ),
+    "gpt-neo": (
+        "GPTNeo",
+        {"hidden_size": 36, "num_layers": 3, "num_heads": 3, "window_size": 5}
+        | {"attention_types": [[["local", "global", "local"], 1]], "max_position_embeddings": 40},
+        "",
+    ),
+    "bigcode": ("GPTBigCode", {"n_embd": 36, "n_layer": 2, "n_head": 3, "n_positions": 40}, ""),
+    "persimmon": (
+        "Persimmon",
+        {
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 48,
+            "max_position_embeddings": 40,
+            "qk_layernorm": False,
+        },
+        "",
+    ),
     "opt": (
         "OPT",
         {
@@ -236,7 +281,8 @@ def decoder(name: str, **options: Any) -> torch.nn.Module:
     import transformers
 
     kind, settings, class_name = DECODERS[name]
-    if "num_experts_per_tok" in settings or kind == "Mixtral":  # the default has no float64
+    chosen = {"num_experts_per_tok", "moe_k"} & settings.keys()
+    if chosen or kind == "Mixtral":  # the default has no float64
         options.setdefault("experts_implementation", "eager")
     config = getattr(transformers, f"{kind}Config")(**{**IDS, **settings, **options})
     torch.manual_seed(0)
@@ -247,4 +293,7 @@ def decoder(name: str, **options: Any) -> torch.nn.Module:
                 parameter.add_(0.3 * torch.randn_like(parameter))
             else:
                 parameter.mul_(3)
+        for path, buffer in module.named_buffers():
+            if path.endswith("e_score_correction_bias"):
+                buffer.copy_(0.1 * torch.randn_like(buffer))
     return module.eval()

@@ -20,6 +20,7 @@ WITHOUT_SDPA = (
         "vaultgemma",
         "gpt-oss",
         "gpt-j",
+        "gpt-neo",
         "bloom",
         "bloom, six heads",
         "mpt",
@@ -98,6 +99,12 @@ FAULTS = {
     "qwen 3, heads together": ("qwen 3", {"qk_norm": "all"}, "q.0"),
     "deepseek 3, another scale": ("deepseek 3, yarn", {"attn_scale": 0.0}, "pattern.0"),
     "deepseek 3, no groups": ("deepseek 3", {"router_groups": ()}, "mlp_out.1"),
+    "ernie, no bias of the choice": (
+        "ernie 4.5, experts",
+        {"biases": ()},
+        "mlp_out.1",
+    ),
+    "gpt-neo, divided scores": ("gpt-neo", {"attn_scale": 0.0}, "pattern.0"),
     "mixtral, one expert": ("mixtral", {"experts_per_token": 1}, "mlp_out.0"),
     "qwen 2, chosen first": ("qwen 2, experts", {"router": "chosen"}, "mlp_out.0"),
     "gpt-oss, another limit": ("gpt-oss", {"gate_limit": 0.01}, "mlp_out.0"),
@@ -123,6 +130,13 @@ REFUSED = {
         {"apply_residual_connection_post_layernorm": True},
     ),
     "rope_type": ("qwen 3", {"rope_parameters": {"rope_type": "proportional", "rope_theta": 9.0}}),
+    "alpha and mrope_section in its rotary parameters": (
+        "qwen 3",
+        {"rope_parameters": {"rope_theta": 9.0, "alpha": 3.0, "mrope_section": [2, 1, 1]}},
+    ),
+    "qk_layernorm=True": ("persimmon", {"qk_layernorm": True}),
+    "use_bias=True": ("ernie 4.5, experts", {"use_bias": True}),
+    "multi_query=False": ("bigcode", {"multi_query": False}),
     "word_embed_proj_dim": ("opt", {"word_embed_proj_dim": 18}),
     "do_layer_norm_before": ("opt", {"do_layer_norm_before": False}),
     "clip_qkv=2.0": ("olmo", {"clip_qkv": 2.0}),
@@ -138,6 +152,28 @@ def test_a_setting_that_is_not_supported_is_named(setting: str) -> None:
         ot.load_model(decoder(name, **options))
 
 
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [
+        ("HunYuanDenseV1", "normalised after they are rotated: the reference does not have this"),
+        ("Apertus", "whose activation, xIELU, has parameters of its own"),
+        ("Phimoe", "whose router .sparsemixer. gives each chosen expert a softmax of its own"),
+    ],
+)
+def test_an_architecture_that_the_reference_lacks_is_refused_with_the_reason(
+    kind: str, says: str
+) -> None:
+    import transformers
+
+    settings = {"vocab_size": 61, "pad_token_id": None, "hidden_size": 32, "num_hidden_layers": 1}
+    settings |= {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8}
+    settings |= {"intermediate_size": 16}
+    config = getattr(transformers, f"{kind}Config")(**settings)
+    module = getattr(transformers, f"{kind}ForCausalLM")(config)
+    with pytest.raises(ot.OtimesError, match=says):
+        ot.load_model(module)
+
+
 def test_a_checkpoint_is_read_as_the_module(tmp_path) -> None:
     for name in (
         "gemma 3",
@@ -145,6 +181,9 @@ def test_a_checkpoint_is_read_as_the_module(tmp_path) -> None:
         "glm 4.5",
         "granite, experts",
         "minimax m2",
+        "ernie 4.5, experts",
+        "exaone, experts",
+        "gpt-neo",
         "mixtral",
         "qwen 2, experts",
         "gpt-oss",

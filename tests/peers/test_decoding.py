@@ -15,6 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 DECODED = (
     *("gemma 3", "gpt-oss", "mixtral", "deepseek 2", "deepseek 3", "bloom", "olmo 2"),
     *("command a", "granite, experts", "smollm 3", "exaone 4", "glm 4.5", "minimax m2"),
+    *("gpt-neo", "ernie 4.5, experts", "exaone, experts", "ministral 3"),
 )
 
 
