@@ -12,7 +12,13 @@ import numpy as np
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.audit.audit import report_on
-from otimes.numeric.audit.capture.collect import Capture, answer_of, gather, token_rows
+from otimes.numeric.audit.capture.collect import (
+    Capture,
+    answer_of,
+    by_prompt,
+    gather,
+    token_rows,
+)
 from otimes.numeric.audit.diagnose import Diagnosis, judged
 from otimes.numeric.audit.judge import comparison_of
 from otimes.numeric.audit.mistakes.decoding import rotated_on
@@ -109,11 +115,11 @@ def _report(
     for number, row in enumerate(rows):
         there = np.flatnonzero(seen[number])
         start, end = int(there[0]), int(there[-1]) + 1
-        own = _part(logits, places, row, number, slice(start, end), model, unturned)
+        own = _part(logits, places, row, seen, number, slice(start, end), model, unturned)
         padding = f"{start} pad tokens before and {len(row) - end} after {end - start} of its own"
         note, named = f"prompt {number}: {padding}", None
         if start and own.comparable:
-            whole = _part(logits, places, row, number, slice(0, end), model, unturned)
+            whole = _part(logits, places, row, seen, number, slice(0, end), model, unturned)
             named = _named(own, whole, start, model)
         found = report_on(own, model, name) if named is None else report(own, named, name)
         reports.append(replace(found, notes=(*found.notes, note)))
@@ -124,18 +130,20 @@ def _part(
     logits: Any,
     places: Mapping[str, Any],
     row: np.ndarray,
+    seen: np.ndarray,
     number: int,
     part: slice,
     model: Model,
     unturned: bool,
 ) -> Capture:
     """Return the capture of one prompt, at some of its tokens."""
+    batch = seen.shape
 
     def cut(kind: str, array: Any) -> Any:
         keys = part if kind in ("scores", "pattern") else slice(None)
         return array[number : number + 1, ..., part, keys]
 
-    own = {each: cut(kind_of(each), array) for each, array in places.items()}
+    own = {each: cut(kind_of(each), by_prompt(array, batch)) for each, array in places.items()}
     capture = gather(None if logits is None else cut("", logits), own, row[None, part], model)
     return replace(capture, unturned=unturned)
 

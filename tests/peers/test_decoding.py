@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 DECODED = (
     *("gemma 3", "gpt-oss", "mixtral", "deepseek 2", "deepseek 3", "bloom", "olmo 2"),
     *("command a", "granite, experts", "smollm 3", "exaone 4", "glm 4.5", "minimax m2"),
-    *("gpt-neo", "ernie 4.5, experts", "exaone, experts", "ministral 3"),
+    *("gpt-neo", "opt", "ernie 4.5, experts", "exaone, experts", "ministral 3"),
 )
 
 
@@ -65,3 +65,12 @@ def test_a_fault_is_named(fault: str, make) -> None:
     report = ot.audit_decoding(module, TOKENS, prefill=8)
     assert not report.passed
     assert NAMED[fault] in str(report), str(report)
+
+
+@pytest.mark.parametrize("attention", ["eager", "sdpa"])
+def test_frequencies_that_change_with_the_length_are_named(attention: str) -> None:
+    """In transformers 5.24 keys that were cached below the first context keep its frequencies."""
+    module = decoder("phi 3, longrope", attn_implementation=attention)
+    report = ot.audit_decoding(module, TOKENS, prefill=8)
+    assert "rotary frequencies of the length at each step" in str(report), str(report)
+    assert ot.audit_decoding(module, TOKENS, prefill=11).passed

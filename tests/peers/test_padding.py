@@ -16,7 +16,9 @@ MASK = torch.ones_like(TOKENS)
 MASK[0, :5] = 0
 
 
-@pytest.mark.parametrize("name", ["gemma 2", "deepseek 3", "bloom", "gpt-neo", "ministral 3", *KINDS])
+@pytest.mark.parametrize(
+    "name", ["gemma 2", "deepseek 3", "bloom", "gpt-neo", "opt", "ministral 3", *KINDS]
+)
 def test_the_library_passes(name: str) -> None:
     given = {"attn_implementation": "eager"}
     module = KINDS[name](**given) if name in KINDS else decoder(name, **given)

@@ -309,13 +309,23 @@ def _shape(place: str, config: Config, n_pos: int) -> tuple[int, ...]:
     return (n_pos, width_of(kind, config))
 
 
+def by_prompt(array: Any, batch: tuple[int, ...]) -> Any:
+    """Return an activation whose positions of all prompts follow one another by prompt (OPT).
+
+    >>> by_prompt(np.ones((6, 4)), (2, 3)).shape
+    (2, 3, 4)
+    """
+    if len(getattr(array, "shape", ())) != 2 or array.shape[0] != batch[0] * batch[1]:
+        return array
+    return array.reshape(*batch, array.shape[1])
+
+
 def _fit(
     array: np.ndarray, place: str, config: Config, batch: tuple[int, ...], shape: tuple[int, ...]
 ) -> np.ndarray | None:
     """Return the array as [prompt, *shape], or None if its shape does not fit."""
     grouped = (config.kv_heads, *shape[1:])
-    if len(shape) == 2 and batch[0] > 1 and array.shape == (batch[0] * shape[0], shape[1]):
-        return array.reshape(batch[0], *shape)  # the positions of all prompts, one after another
+    array = by_prompt(array, batch) if len(shape) == 2 else array
     for each in (shape, grouped) if kind_of(place) in ("k", "v") else (shape,):
         if array.shape == (batch[0], *each):
             fitted = array

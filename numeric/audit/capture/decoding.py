@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from otimes.numeric.audit.capture.collect import Capture, gather
+from otimes.numeric.audit.capture.collect import Capture, by_prompt, gather
 from otimes.numeric.audit.capture.hooks import watch
 from otimes.numeric.audit.capture.modules import captures_of as captures_at_once
 from otimes.numeric.audit.capture.modules import left_as_it_was
@@ -25,7 +25,8 @@ def captures_of(
     length = [0, 0]
 
     def keep(name: str, value: Any) -> None:
-        places.setdefault(name, []).append(_of_step(name, value.detach().clone(), *length))
+        step = by_prompt(value.detach().clone(), (len(rows), length[1] - length[0]))
+        places.setdefault(name, []).append(_of_step(name, step, *length))
 
     logits, cache = [], None
     device = next(module.parameters()).device

@@ -380,6 +380,32 @@ def _summed(seen: Seen, names: tuple[str, ...], factors: Array) -> str:
     return " + ".join(said)
 
 
+def another_unembedding(seen: Seen) -> Iterator[tuple[Array, Said]]:
+    """Yield the finding that logits are a linear function of the last stream, not by W_U.
+
+    The matrix is fitted to all prompts, which must have more tokens than d_model.
+    """
+    config = seen.config
+    name = "ln_final" if config.final_norm else "final"
+    every = zip(seen.compared.prompts, seen.compared.evaluators(), strict=True)
+    rows, logits = zip(
+        *((pass_.has(name).value, prompt.places[seen.place].value) for prompt, pass_ in every),
+        strict=True,
+    )
+    stream = np.concatenate(rows)
+    if config.logit_cap or len(stream) < config.d_model + MORE_ROWS:
+        return
+    bias = seen.compared.model.part("b_U") if config.has("b_U") else 0.0
+    matrix = np.linalg.lstsq(stream, np.concatenate(logits) - bias, rcond=None)[0]
+    says = f"logits that are a linear function of {name}, but not by W_U: another unembedding"
+    if config.tied:
+        says += ", which is not tied to W_E"
+    yield seen.other(name) @ matrix + bias, says
+
+
+MORE_ROWS = 4
+"""How many tokens more than d_model a fitted unembedding needs: what they leave is no accident."""
+
 ANYWHERE: tuple[Form, ...] = (
     entries_left_out,
     multiplied,

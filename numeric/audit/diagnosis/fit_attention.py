@@ -283,6 +283,42 @@ def _said_of_mask(visible: Array, flat: Array) -> str:
 
 
 ROTATED: tuple[Form, ...] = (turned_otherwise, *ANYWHERE)
+
+
+def dropped_weights(seen: Seen) -> Iterator[tuple[Array, Said]]:
+    """Yield the finding of dropout in the pattern: some weights are 0, the others are larger.
+
+    What is mixed determines the weights of a query that sees no more keys than a value is wide.
+    Those of later queries are not determined, and not compared.
+    """
+    layer = layer_of(seen.place)
+    values, pattern = seen.other(f"v.{layer}"), seen.other(f"pattern.{layer}")
+    ratios: dict[tuple[int, ...], tuple[Array, Array]] = {}
+    for head, query in np.ndindex(*pattern.shape[:2]):
+        keys = np.flatnonzero(pattern[head, query] > 0)
+        if len(keys) <= values.shape[-1]:
+            mixed, _, rank, _ = np.linalg.lstsq(
+                values[head, keys].T, seen.shown[head, query], rcond=None
+            )
+            if rank == len(keys):
+                ratios[head, query] = keys, mixed / pattern[head, query, keys]
+    flat = np.concatenate([np.zeros(0), *(ratio for _, ratio in ratios.values())])
+    kept = flat > 0.5
+    if len(ratios) < FEWEST_QUERIES or kept.all() or not kept.any():
+        return
+    scale, value = float(np.median(flat[kept])), seen.shown.copy()
+    for (head, query), (keys, ratio) in ratios.items():
+        weights = np.where(ratio > scale / 2, scale, 0.0) * pattern[head, query, keys]
+        value[head, query] = weights @ values[head, keys]
+    if scale > 1:
+        says = "dropout that was left on in the pattern: of the weights that z determines, "
+        share = f"{1 - kept.mean():.0%} are zero, and the others divided by {1 / scale:.3g}"
+        yield value, says + share
+
+
+FEWEST_QUERIES = 6
+"""How many queries must have weights that are determined."""
+
 SCORED: tuple[Form, ...] = (heads_of_others, biased_by_distance, *ANYWHERE)
-MIXED: tuple[Form, ...] = (heads_of_others, *ANYWHERE)
+MIXED: tuple[Form, ...] = (heads_of_others, dropped_weights, *ANYWHERE)
 PATTERN: tuple[Form, ...] = (another_softmax, filled_mask, another_weighting, *ANYWHERE)

@@ -8,7 +8,15 @@ from functools import partial
 
 import numpy as np
 
-from otimes.numeric.audit.diagnosis.fit import ANYWHERE, SUMS, Form, Said, Seen, number
+from otimes.numeric.audit.diagnosis.fit import (
+    ANYWHERE,
+    SUMS,
+    Form,
+    Said,
+    Seen,
+    another_unembedding,
+    number,
+)
 from otimes.numeric.audit.diagnosis.fit_attention import MIXED, PATTERN, ROTATED, SCORED, computed
 from otimes.numeric.audit.reference.edits import with_inputs
 from otimes.numeric.audit.reference.evaluator import Operation, layer_of, makes_act
@@ -223,5 +231,6 @@ def forms_of(kind: str) -> tuple[Form, ...]:
         "resid_post": sums, "final": sums,
         "q": (*reads, *ROTATED), "k": (*reads, *ROTATED), "v": (*reads, *ANYWHERE),
         "scores": SCORED, "pattern": PATTERN, "z": MIXED,
+        "logits": (*ANYWHERE, *reads, another_unembedding),
     }  # fmt: skip
     return special.get(kind, (*ANYWHERE, *reads))

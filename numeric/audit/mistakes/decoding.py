@@ -99,6 +99,12 @@ PLACES: dict[str, Place] = {
 }
 
 
+BY_LENGTH = (
+    "rotary frequencies of the length at each step: cached keys keep those of a shorter prompt, and"
+    " are not rotated anew where the frequencies change with the length"
+)
+
+
 def mistakes(config: Config, first: int) -> Iterator[Mistake]:
     """Yield the mistakes of decoding after a prefill of `first` tokens."""
     if not config.n_layers:
@@ -120,6 +126,10 @@ def mistakes(config: Config, first: int) -> Iterator[Mistake]:
                 yield Mistake(said, dict.fromkeys(kinds, act))
                 # Where queries and keys were recorded, the rotation itself was not.
                 yield Mistake(said, {"scores": _turned_further(place, first, kinds)})
+        if config.rotary_by_length:
+            act = _turned_by_length(first)
+            yield Mistake(BY_LENGTH, {"q": act, "k": act})
+            yield Mistake(BY_LENGTH, {"scores": _scores_by_length(first)})
     if config.positions == "learned" and not config.embed_norm:
         for says, place in PLACES.items():
             yield Mistake(f"decoding at positions {says}", {"resid_pre": _added_at(place, first)})
@@ -197,6 +207,33 @@ def _turned_further(
     places = _moved(at.n_pos, place, first)
     inputs = {kind: _further(at.inputs[kind], at, places) for kind in kinds}
     return operation(replace(at, inputs={**at.inputs, **inputs}))
+
+
+@makes_act
+def _turned_by_length(at: At, operation: Operation, first: int) -> Near:
+    """Act: rotate queries or keys by the frequencies of the length when they were computed."""
+    return _anew(operation(at), at, first)
+
+
+@makes_act
+def _scores_by_length(at: At, operation: Operation, first: int) -> Near:
+    """Act: scores of recorded queries and keys that are rotated by frequencies of other lengths."""
+    inputs = {kind: _anew(at.inputs[kind], at, first) for kind in ("q", "k")}
+    return operation(replace(at, inputs={**at.inputs, **inputs}))
+
+
+def _anew(near: Near, at: At, first: int) -> Near:
+    """Return rotated rows, each rotated by the frequencies of the prompt up to it instead."""
+    value = near.value.copy()
+    scale = rotary_scale(at.config.rotary_stretch)
+    for own in range(at.n_pos):
+        rows = np.zeros((*value.shape[:-2], own + 1, value.shape[-1]))
+        rows[..., -1, :] = near.value[..., own, :]
+        for sign, length in ((-1, at.n_pos), (1, max(first, own + 1))):
+            rows = rotate(rows, *at.config.rotation, sign=sign, n_pos=length)
+            rows[..., : at.config.rotary_dims] /= scale
+        value[..., own, :] = rows[..., -1, :]
+    return Near(value, near.error)
 
 
 @makes_act

@@ -51,9 +51,30 @@ def _outputs(config: Config) -> Iterator[Mistake]:
         says = "the norms of what is written in the wrong order: each has the other's gain"
         acts = {"ln1_post": _affine_of("ln2_post"), "ln2_post": _affine_of("ln1_post")}
         yield Mistake(says, acts)
+    if not config.norms_before:
+        yield from _before_instead(config)
     if config.norms_before:
         says = "the norms before and after attention in the wrong order"
         yield Mistake(says, {"ln1": _affine_of("ln1_post"), "ln1_post": _affine_of("ln1")})
+
+
+def _before_instead(config: Config) -> Iterator[Mistake]:
+    """Yield the mistakes of norms of what parts read, in a model that has norms of outputs."""
+    attention: dict[str, Act] = {
+        **dict.fromkeys(("qk_in", "v"), _reads_stream_normed("ln1_post", "resid_pre")),
+        "ln1_post": _passed_on,
+    }
+    says = "pre-norm for norms of outputs:"
+    of_mlp: dict[str, Act] = {}
+    if config.d_mlp:
+        reads = _reads_stream_normed("ln2_post", "resid_mid")
+        reading_stream = ("mlp_pre", "mlp_post", "router")[: 1 + config.gated]
+        names = (*reading_stream, *(("router",) if config.n_experts else ()))
+        of_mlp = {**dict.fromkeys(names, reads), "ln2_post": _passed_on}
+        yield Mistake(f"{says} the MLP reads the norm, and writes what is not normalised", of_mlp)
+        yield Mistake(f"{says} attention and the MLP read norms", {**attention, **of_mlp}, 0)
+    what = "attention reads the norm of the stream, and writes what is not normalised"
+    yield Mistake(f"{says} {what}", attention, 0)
 
 
 def _gains(config: Config) -> Iterator[Mistake]:
@@ -147,6 +168,12 @@ def _last_sum(at: At, operation: Operation, config: Config) -> Near:
 def _reads_norm(at: At, operation: Operation) -> Near:
     (kind,) = at.inputs
     return operation(with_inputs(at, **{kind: _normed("ln1", at, other_place(at, "resid_pre"))}))
+
+
+@makes_act
+def _reads_stream_normed(at: At, operation: Operation, norm: str, stream: str) -> Near:
+    """Act: read the norm of the stream by the gain of a norm of outputs."""
+    return operation(with_inputs(at, **{stream: _normed(norm, at, other_place(at, stream))}))
 
 
 def _mlp_reads_second(at: At, operation: Operation) -> Near:

@@ -68,6 +68,9 @@ def _acts(config: Config) -> Iterator[tuple[str, Act, int]]:
         says = "a causal mask that is not -∞:"
         yield f"{says} {fill:g} is added to masked scores", _softly_masked(fill), 1
         yield f"{says} masked scores are set to {fill:g}", _softly_masked(fill, put=True), 1
+    if config.score_cap:
+        says = f"a soft cap after the mask: masked scores are -{config.score_cap:g} and not -∞"
+        yield says, _softly_masked(-config.score_cap, put=True), 1
     if config.n_heads > 1:
         says = "a pattern averaged over the heads: all of them mix with the mean"
         yield says, moved_after(lambda A: np.broadcast_to(A.mean(axis=0), A.shape)), 1

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+import otimes as ot
+from otimes import random_model
 from tests.numeric.audit.test_plain import LOGITS, LONG, report_on
 
 NUMBERS = {
@@ -159,3 +161,39 @@ def test_another_weighting_mask_or_order_of_layers_is_named(name, mode):
     steps, words = PATTERNS[name]
     report = report_on("g", mode, **steps)
     assert words in report.first_failure.diagnosis, str(report)
+
+
+@pytest.mark.parametrize("shown", ["ln_final.", "nothing"])
+def test_an_unembedding_that_is_not_tied_is_named(shown):
+    model = random_model(n_layers=1, d_model=6, d_vocab=13, kind="gpt2")
+    other = np.random.default_rng(3).normal(size=(6, 13))
+    tokens = np.random.default_rng(4).integers(0, 13, (2, 8))
+
+    def run(rows):
+        places = [model.forward(row) for row in rows]
+        logits = np.stack([each["ln_final"] @ other for each in places])
+        if shown == "nothing":
+            return logits
+        return logits, {"ln_final": np.stack([each["ln_final"] for each in places])}
+
+    report = ot.audit(run, tokens, weights=model)
+    assert report.first_failure.place == "logits"
+    assert "another unembedding, which is not tied to W_E" in report.first_failure.diagnosis
+    few = ot.audit(lambda rows: model.forward(rows)["ln_final"] @ other, tokens[0], weights=model)
+    assert "unembedding" not in few.first_failure.diagnosis
+
+
+def test_dropout_in_the_pattern_is_read_off_what_is_mixed():
+    model = random_model(n_layers=1, n_heads=2, d_head=6, d_vocab=13)
+    tokens = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    kept = np.random.default_rng(1).random((2, 10, 10)) > 0.2
+
+    def run(rows):
+        places = model.forward(rows)
+        z = (places["pattern.0"] * kept / 0.8) @ places["v.0"]
+        return places["logits"], {"v.0": places["v.0"], "z.0": z}
+
+    report = ot.audit(run, tokens, weights=model)
+    assert report.first_failure.place == "z.0"
+    assert "dropout that was left on in the pattern" in report.first_failure.diagnosis
+    assert "the others divided by 0.8" in report.first_failure.diagnosis

@@ -63,3 +63,21 @@ def test_each_can_be_made(kind: str) -> None:
     for mistake in known_mistakes(model.config):
         if any(each in mistake.says for each in ("norm", "window", "cap", "ALiBi", "sink", "base")):
             right.with_mistake(mistake).near("logits")
+
+
+def test_a_cap_after_the_mask_is_named() -> None:
+    """Masked scores are -cap then, which the softmax sees."""
+    model = random_model(MODERN["gemma2"], seed=1)
+    cap, rows = model.config.score_cap, TOKENS.shape[1]
+    distance = np.arange(rows)[:, None] - np.arange(rows)
+    window = model.config.of_layer(0).window
+    seen = (distance >= 0) & ((distance < window) if window else True)
+
+    def run(tokens: np.ndarray) -> tuple[np.ndarray, Places]:
+        places = [model.forward(row) for row in tokens]
+        logits = np.stack([each["logits"] for each in places])
+        weights = np.exp([np.where(seen, each["scores.0"], -cap) for each in places])
+        return logits, {"pattern.0": weights / weights.sum(-1, keepdims=True)}
+
+    report = ot.audit(run, TOKENS, weights=model)
+    assert "a soft cap after the mask" in report.first_failure.diagnosis, str(report)
