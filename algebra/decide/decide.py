@@ -24,7 +24,7 @@ from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
-from otimes.algebra.decide.index_cases import in_cases
+from otimes.algebra.decide.index_cases import in_cases, may_have_cases
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
@@ -124,6 +124,8 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
     def case(*claimed: Any) -> Decision:
         return _decided_with_inverses(Claim(*claimed))
 
+    if not may_have_cases(lhs, rhs):
+        return case(lhs, rhs, given)
     try:
         found = within(WHOLE, lambda: case(lhs, rhs, given))
     except OtimesError:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 import sympy
 from sympy import Symbol
-from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
@@ -32,13 +31,10 @@ from otimes.algebra.language.binders import (
     names_in,
     substituted,
 )
+from otimes.algebra.language.index_ranges import SIZED, SUMS, not_negative
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, OneHot
+from otimes.algebra.language.linear import Family, FamilyMember
 from otimes.algebra.language.trees import rebuilt
-
-Limits = dict[Symbol, tuple[Any, Any]]  # the first and last values of bound indices
-SUMS = (sympy.Sum, HeadSum, LayerProduct, OrderSum)
-SIZED = (sympy.MatrixSymbol, Family, sympy.Identity, sympy.OneMatrix, sympy.ZeroMatrix)
 
 
 class Case(NamedTuple):
@@ -80,6 +76,12 @@ def in_cases(
             reason = "; ".join(f"at {case.at} {one.reason}" for case, one in pairs)
             return replace(found[0], reason=reason, cases=tuple(found) if found[1:] else ())
     return None
+
+
+def may_have_cases(lhs: Any, rhs: Any) -> bool:
+    """Return whether a claim has a free symbol that may be an index."""
+    sides = [side for side in (lhs, rhs) if isinstance(side, sympy.Basic)]
+    return any(_is_index(symbol) for side in sides for symbol in free_symbols(side))
 
 
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
@@ -197,7 +199,7 @@ def _range(sides: Sequence[Any]) -> Range | None:
         return None
     index = counting[0]
     least, ends = 0, dict[Symbol, int]()
-    for value in (v for side in sides for v in _not_negative(side, {})):
+    for value in (v for side in sides for v in not_negative(side, {})):
         if value is None:
             return None
         times = value.coeff(index)
@@ -230,53 +232,14 @@ def _counting(e: Any) -> set[Symbol]:
 
 def _is_index(symbol: Symbol) -> bool:
     """Return whether a symbol stands for 0, 1, 2, … and for nothing less."""
+    if not symbol.is_integer or symbol.is_positive:
+        return False
     plain = Symbol("i", integer=True), Symbol("i", integer=True, nonnegative=True)
     return symbol.assumptions0 in [each.assumptions0 for each in plain]
 
 
 def _ends(limit: Any) -> Sequence[Any]:
     return limit[1:] if isinstance(limit, sympy.Tuple) else [limit] if limit.is_integer else []
-
-
-def _not_negative(e: Any, limits: Limits) -> Iterator[Any]:
-    """Yield what must be 0 or more so that all parts exist; None for what is not linear."""
-    if isinstance(e, FamilyMember):
-        for at, count, first in zip(e.indices, e.family.counts, e.family.firsts, strict=True):
-            yield from (_least(x, limits) for x in (at - first, first + count - 1 - at))
-        return
-    if isinstance(e, SIZED):
-        return
-    if isinstance(e, OneHot):
-        yield from (_least(x, limits) for x in (e.args[0], e.args[1] - 1 - e.args[0]))
-        return
-    if isinstance(e, MatrixElement):
-        for at, count in zip(e.args[1:], e.args[0].shape, strict=True):
-            yield from (_least(x, limits) for x in (at, count - 1 - at))
-        yield from _not_negative(e.args[0], limits)
-        return
-    if isinstance(e, sympy.MatPow | sympy.Pow) and not e.exp.is_Integer:
-        yield _least(e.exp, limits)
-    inner = dict(limits)
-    if isinstance(e, SUMS):
-        for limit in e.args[1:]:
-            if isinstance(limit, sympy.Tuple):
-                first, last = limit[1:] if len(limit) == 3 else (sympy.S.Zero, limit[1] - 1)
-                yield _least(last - first + 1, limits)
-                inner = {limit[0]: (first, last), **inner}
-    for part in e.args:
-        if not isinstance(part, sympy.Tuple):
-            yield from _not_negative(part, inner)
-
-
-def _least(value: Any, limits: Limits) -> Any:
-    """Return the least value of an expression over the ranges of bound indices, None if unknown."""
-    value = sympy.expand(value)
-    for index, (first, last) in limits.items():
-        times = value.coeff(index)
-        if not times.is_Integer or sympy.expand(value - times * index).has(index):
-            return None
-        value = sympy.expand(value - times * index + times * (last if times < 0 else first))
-    return value
 
 
 # -- an expression at a value ----------------------------------------------------------------------

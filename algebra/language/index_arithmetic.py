@@ -5,6 +5,8 @@
     Σ_{j ≥ i} f(j)      `Sum(f, (j, i, n - 1))`: of the transposed mask; from i + 1 likewise
     i, j - i            an index as a number: the entry i of `Positions(n)`
     A[n - 1, j]         the last index: e A for the row `OneHotLast(n).T`
+    A[i + 1, j]         the entry (i, j) of `Shift(n).T * A` (`shifted_entries`)
+    Σ_{l<n-i} f(l)      Σ_{l≥i} f(l - i)
     S[l + 1], R[j - i]  members at affine indices (`affine`)
     A**m                `LayerProduct(A, (l, m))`, for a size or an index m; A**(m + 2) is A**m A A
 
@@ -71,6 +73,7 @@ from otimes.algebra.language.power_families import (
     least_value,
     reach_of,
 )
+from otimes.algebra.language.shifted_entries import with_shifts
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
@@ -96,6 +99,8 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
         return list(sides), list(given)
     atoms = (atom for e in everything for atom in e.atoms(*ATOMS, OneHot))
     sizes = {symbol for atom in atoms for symbol in _sizes(atom)}
+    sides, given, limits = with_shifts(sides, given, sizes)
+    everything = [*sides, *[side for pair in given for side in pair]]
     constants = constants_of(everything, sizes)
     sides = [cut(side, sizes, constants) for side in sides]
     given = [(cut(pair[0], sizes, constants), cut(pair[1], sizes, constants)) for pair in given]
@@ -109,8 +114,9 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     while True:
         known, reached = len(powers), {name: family for name, (_, family) in wider.items()}
         elaboration = _Elaboration(names_in(*everything), affine, sizes, powers, wider)
+        elaboration.limits = dict(limits)
         made = [elaboration.walk(side, free) for side in sides]
-        pairs = []
+        pairs, elaboration.limits = [], {}
         for pair in given:
             own = {**free, **scan(pair, affine)}
             pairs.append((elaboration.walk(pair[0], own), elaboration.walk(pair[1], own)))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from sympy import Inverse
+from typing import Any
+
+from sympy import Inverse, Sum, Trace
 
 import otimes as ot
 from tests.algebra.decide.unrolled import (
+    MASK,
     A,
     F,
     I,
     L,
     Suite,
     W,
+    X,
     a,
+    b,
+    be,
     claim,
     d,
     i,
@@ -114,4 +120,61 @@ SUITE.both(
     "convolution read out",
     claim(Cm[0] * convolved, upto(Cm[0] * Kf[j] * us[i - j], j, i)),
     claim(Cm[0] * convolved, upto(Cm[0] * Kf[i - j] * us[i - j], j, i)),
+)
+
+
+# -- entries and unit columns at shifted indices ---------------------------------------------------
+
+
+def e_(at: Any) -> Any:
+    """Return a unit column."""
+    return ot.OneHot(at, n)
+
+
+SH, at = ot.Shift(n), e_(i).T
+short = a * I + b * SH + be * SH * SH
+SUITE.both(
+    "previous token",
+    claim(e_(i + 1).T * SH * X, at * X),
+    claim(at * SH * X, e_(i + 1).T * X),
+)
+SUITE.both(
+    "two tokens before",
+    claim(e_(i + 2).T * SH * SH * X, at * X),
+    claim(e_(i + 2).T * SH * X, at * X),
+)
+SUITE.both(
+    "the token before, from it",
+    claim(e_(i - 1).T * X, at * SH * X),
+    claim(e_(i - 1).T * X, at * SH.T * X),
+)
+SUITE.both(
+    "a short convolution",
+    claim(e_(i + 2).T * short * X, a * e_(i + 2).T * X + b * e_(i + 1).T * X + be * at * X),
+    claim(e_(i + 2).T * short * X, a * at * X + b * e_(i + 1).T * X + be * e_(i + 2).T * X),
+)
+SUITE.both(
+    "rows from the second on",
+    claim(Sum(A[j, k], (j, 1, n - 1)), Sum(A[j + 1, k], (j, 0, n - 2))),
+    claim(Sum(A[j, k], (j, 1, n - 1)), Sum(A[j, k], (j, 0, n - 2))),
+)
+SUITE.both(
+    "below the diagonal",
+    claim(Sum(A[j + 1, j], (j, 0, n - 2)), Trace(SH.T * A)),
+    claim(Sum(A[j + 1, j], (j, 0, n - 2)), Trace(SH * A)),
+)
+SUITE.both(
+    "prefix sums, one further",
+    claim(e_(i + 1).T * MASK * X, at * MASK * X + e_(i + 1).T * X),
+    claim(e_(i + 1).T * MASK * X, at * MASK * X + at * X),
+)
+SUITE.both(
+    "a sum of rows up to a position",
+    claim(Sum(A[j + 1, k], (j, 0, i)), Sum((SH.T * A)[j, k], (j, 0, i))),
+    claim(Sum(A[j + 1, k], (j, 0, i)), Sum(A[j, k], (j, 0, i))),
+)
+SUITE.both(
+    "an entry and the members beside it",
+    claim(A[i + 1, k] * av[i + 1] - A[i + 1, k] * av[i], A[i + 1, k] * (av[i + 1] - av[i])),
+    claim(A[i + 1, k] * av[i + 1] - A[i + 1, k] * av[i], A[i, k] * (av[i + 1] - av[i])),
 )
