@@ -45,6 +45,21 @@ def quiet(call: Call, module: torch.nn.Module) -> Call:
     return run
 
 
+def with_other_draws(call: Call, module: torch.nn.Module) -> tuple[Call, Call]:
+    """Return two callables that draw other random numbers, if any are drawn."""
+
+    def seeded(seed: int) -> Call:
+        def run(tokens: Any) -> Any:
+            with left_as_it_was(module):
+                torch.manual_seed(seed)
+                return call(tokens)
+
+        run.__name__ = name_of(call)
+        return run
+
+    return seeded(1), seeded(2)
+
+
 def widened(call: Call, module: torch.nn.Module, config: Config) -> Call:
     """Return a copy of a callable that computes in float64.
 

@@ -116,6 +116,8 @@ def mistakes(config: Config, first: int) -> Iterator[Mistake]:
             if not (keys and values and slots is _newest_first):  # which is right: sums commute
                 act = _through(slots if keys else _right, slots if values else _right, first)
                 yield Mistake(says.format(which), {"pattern": act})
+            if not keys and slots is not _newest_first:  # where the pattern is known, and right
+                yield Mistake(says.format(which), {"z": _mixed_from(slots, first)})
     says = "a cache with holes: keys and values of decoded tokens are zeros"
     yield Mistake(says, {"pattern": _zero_scores(first), "z": _zero_values(first)})
     if config.positions == "rotary":
@@ -163,6 +165,21 @@ def _through(at: At, operation: Operation, keys: Slots, values: Slots, first: in
             value[:, i, mixed[slot]] += near.value[:, 0, slot]
             error[:, i, mixed[slot]] += np.broadcast_to(near.error, near.value.shape)[:, 0, slot]
     return Near(value, error)
+
+
+@makes_act
+def _mixed_from(at: At, operation: Operation, slots: Slots, first: int) -> Near:
+    """Act: mix by the right pattern what the slots of the cache hold, which is lost for zeros."""
+    pattern = at.inputs["pattern"]
+    kept = [pattern.value.copy(), np.broadcast_to(pattern.error, pattern.value.shape).copy()]
+    for array in kept:
+        for i in range(first, at.n_pos):
+            row, held = array[:, i].copy(), slots(i, first)
+            array[:, i] = 0.0
+            for slot, token in enumerate(held[: i + 1]):
+                if token >= 0:
+                    array[:, i, token] += row[:, slot]
+    return operation(replace(at, inputs={**at.inputs, "pattern": Near(*kept)}))
 
 
 def _hole(at: At, first: int) -> Array:

@@ -19,6 +19,7 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     for kind in ("kv_latent", *(["q_latent"] if config.q_rank else [])):
         of = f"the latent of {CALLED[kind]}"
         yield Mistake(f"{of} without its norm", {kind: _unnormed}, 0)
+        yield Mistake(f"{of} without its norm, and without its gain", {kind: _projected}, 0)
         yield Mistake(f"{of} normalised without its gain", {kind: _ungained})
         for eps in sorted({config.norm_eps, 1e-5, 1e-6, 1e-8} - {config.latent_eps}):
             says = f"{of} normalised with ε = {eps:g} for {config.latent_eps:g}"
@@ -36,11 +37,14 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     yield Mistake(says, {"k": weights_to(W_KR=lambda w: 0 * w)})
 
 
+def _projected(at: At, operation: Operation) -> Near:
+    """Act: the projection as it is."""
+    return linear(at.only(), at.weight(DOWN[at.weights.kind]), None, at.p)
+
+
 def _unnormed(at: At, operation: Operation) -> Near:
     """Act: the projection times the gain, not normalised."""
-    kind = at.weights.kind
-    near = linear(at.only(), at.weight(DOWN[kind]), None, at.p)
-    return scaled(near, at.weights[f"{kind}_gain"])
+    return scaled(_projected(at, operation), at.weights[f"{at.weights.kind}_gain"])
 
 
 def _ungained(at: At, operation: Operation) -> Near:

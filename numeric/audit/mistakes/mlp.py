@@ -12,11 +12,13 @@ from otimes.numeric.audit.reference.edits import (
     reading,
     tanh_gelu,
     weights_from,
+    with_weights,
 )
-from otimes.numeric.audit.reference.evaluator import Act, Mistake
+from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import ACTIVATIONS, Config
+from otimes.numeric.experts import widths
 from otimes.numeric.functions import ACTIVATION
-from otimes.numeric.rounding.activations import linear_branch
+from otimes.numeric.rounding.activations import At, linear_branch
 from otimes.numeric.rounding.functions import activated
 from otimes.numeric.rounding.linear import Array, Near, added, multiplied
 
@@ -54,6 +56,12 @@ def mistakes(config: Config) -> Iterator[Mistake]:
         swapped = "gate and up swapped: W_in for W_gate"
         acts = {"mlp_pre": weights_from(W_gate="W_in"), "mlp_post": weights_from(W_in="W_gate")}
         yield Mistake(swapped, acts, 0)
+        for says, halves in {
+            "gate and up read from alternate columns of a fused matrix, and not its halves": False,
+            "gate and up read from the halves of a fused matrix whose columns alternate": True,
+        }.items():
+            acts = {"mlp_pre": _fused("gate", halves), "mlp_post": _fused("in", halves)}
+            yield Mistake(says, acts)
         for says, act, rank in _gated(config.activation):
             yield Mistake(says, {"mlp_post": act}, rank)
     for name in ACTIVATIONS:
@@ -63,6 +71,25 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     for says, function in OTHER_ACTIVATIONS.items():
         says = f"{says} for {SAID[config.activation]}"
         yield Mistake(says, {"mlp_post": activation_with(function)}, 0)
+
+
+@makes_act
+def _fused(at: At, operation: Operation, part: str, halves: bool) -> Near:
+    """Act: take gate or up from other columns of the matrix in which both are stored."""
+    config, own = at.config, int(part == "in")
+    ends = np.cumsum(widths(config) if config.n_experts else [config.d_mlp])[:-1]
+    changed = {}
+    for letter in ("W", "b"):
+        if letter == "b" and not (config.has("b_gate") and config.has("b_in")):
+            continue
+        pairs = (np.split(at.weights[f"{letter}_{each}"], ends, axis=-1) for each in ("gate", "in"))
+        columns = []
+        for gate, up in zip(*pairs, strict=True):
+            both = np.stack([gate, up], axis=-1 if halves else -2)
+            flat = both.reshape(*gate.shape[:-1], -1)
+            columns.append(np.split(flat, 2, axis=-1)[own] if halves else flat[..., own::2])
+        changed[f"{letter}_{part}"] = np.concatenate(columns, axis=-1)
+    return operation(with_weights(at, **changed))
 
 
 Activation = Callable[[Array], Array]

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from otimes.numeric.audit.precision.lower_precision import in_type
-from otimes.numeric.audit.reference.edits import config_to, not_turned
+from otimes.numeric.audit.reference.edits import config_to, not_turned, with_inputs
 from otimes.numeric.audit.reference.evaluator import Act, Mistake, Operation, makes_act
 from otimes.numeric.config import LAYOUTS, Config
 from otimes.numeric.functions import rotary_frequencies, rotary_scale
@@ -30,6 +30,8 @@ def mistakes(config: Config) -> Iterator[Mistake]:
     yield Mistake(says.format("keys", "queries"), {"q": not_turned})
     yield Mistake(says.format("queries", "keys"), {"k": not_turned})
     yield Mistake("rotary positions applied to values as well", {"v": _turned(_Turn())})
+    says = "rotary positions applied to values as well, after they are recorded"
+    yield Mistake(says, {"z": _values_turned}, 2)
     says = "rotary positions over the wrong axis: each head is turned by its own number"
     share = config.n_heads // config.kv_heads
     acts = {"q": _turned(partial(_by_head, 1)), "k": _turned(partial(_by_head, share))}
@@ -86,12 +88,22 @@ def _turned(at: At, operation: Operation, turn: Turn) -> Near:
     """Act: rotate in another way, where anything is rotated."""
     if at.config.positions != "rotary":
         return operation(at)
-    plain = not_turned(at, operation)
+    return _turned_rows(at, not_turned(at, operation), turn)
+
+
+def _turned_rows(at: At, plain: Near, turn: Turn) -> Near:
     value = turn(plain.value, at.config)
     pairs = 2 * np.abs(plain.value).max(axis=-1, keepdims=True)
     spread = np.array(plain.error).max(axis=-1, keepdims=True) * 2
     error = spread + at.p.inner * pairs * (8 + 4 * value.shape[-2])
     return Near(value, np.broadcast_to(error, value.shape))
+
+
+def _values_turned(at: At, operation: Operation) -> Near:
+    """Act: mix values that are rotated."""
+    if at.config.positions != "rotary" or at.config.kv_rank:
+        return operation(at)
+    return operation(with_inputs(at, v=_turned_rows(at, at.inputs["v"], _Turn())))
 
 
 PARTS = ("factor", "low", "high", "context", "scale")
@@ -233,6 +245,10 @@ def _mixed(rows: Array, config: Config) -> Array:
     return turned
 
 
+def _other_layout(config: Config) -> str:
+    return "half" if config.rotary_layout == "interleaved" else "interleaved"
+
+
 def _last_dimensions(rows: Array, config: Config) -> Array:
     kept = rows.shape[-1] - config.rotary_dims
     return np.concatenate([rows[..., :kept], _Turn()(rows[..., kept:], config)], axis=-1)
@@ -308,5 +324,8 @@ TURNS: dict[str, Turn] = {
     "rotary frequencies in reverse order": _Turn(frequencies=lambda c: _frequencies(c)[::-1]),
     "rotary positions that mix two layouts: the pairs of one, turned by tables for the other": (
         _mixed
+    ),
+    "rotary positions that mix two layouts: the right tables turn the pairs of the other": (
+        lambda rows, config: _mixed(rows, replace(config, rotary_layout=_other_layout(config)))
     ),
 }

@@ -83,6 +83,38 @@ def test_a_mistake_is_found_and_named(mistake: str) -> None:
     assert words in str(report)
 
 
+@pytest.mark.parametrize(
+    ("kind", "stored", "words"),
+    [
+        ("oss", "alternate", "read from the halves of a fused matrix whose columns alternate"),
+        ("qwen", "halves", "read from alternate columns of a fused matrix, and not its halves"),
+    ],
+)
+def test_a_fused_matrix_that_is_read_otherwise_is_named(kind: str, stored: str, words: str) -> None:
+    model = random_model(**RIGHT[kind])
+    config = model.config
+    sizes = [(config.d_mlp - config.d_shared) // config.n_experts] * config.n_experts
+    sizes += [config.d_shared] if config.d_shared else []
+    wrong = {}
+    for letter in ("W", "b") if config.has("b_gate") else ("W",):
+        gate, up = (np.array(getattr(model, f"{letter}_{name}")) for name in ("gate", "in"))
+        other_gate, other_up, start = gate.copy(), up.copy(), 0
+        for size in sizes:
+            for column in range(size):
+                for target, place in ((other_gate, column), (other_up, column + size)):
+                    if stored == "halves":  # and read alternately
+                        place = 2 * column + (target is other_up)
+                        source = (gate, up)[place >= size]
+                        place %= size
+                    else:
+                        source, place = (gate, up)[place % 2], place // 2
+                    target[..., start + column] = source[..., start + place]
+            start += size
+        wrong |= {f"{letter}_gate": other_gate, f"{letter}_in": other_up}
+    report = ot.audit(model.changed(wrong, config), TOKENS, weights=model)
+    assert words in report.first_failure.diagnosis, str(report)
+
+
 def test_chosen_experts_that_exchange_or_overwrite_are_those_of_plain_loops() -> None:
     model, tokens = random_model(kind="mixtral"), np.array([3, 1, 4, 1, 5, 9])
     right = Evaluator(model, tokens, {}).near("routing.0").value

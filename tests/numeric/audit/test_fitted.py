@@ -197,3 +197,22 @@ def test_dropout_in_the_pattern_is_read_off_what_is_mixed():
     assert report.first_failure.place == "z.0"
     assert "dropout that was left on in the pattern" in report.first_failure.diagnosis
     assert "the others divided by 0.8" in report.first_failure.diagnosis
+
+
+def test_dropout_in_a_module_is_found_by_other_draws():
+    """A module restores the random state, so that two runs alone would draw the same."""
+
+    class Dropping(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.E = torch.nn.Parameter(torch.tensor(np.array(model.W_E)))
+
+        def forward(self, tokens):
+            logits = torch.tensor(model.forward(tokens.tolist())["logits"])
+            return torch.nn.functional.dropout(logits, 0.1, training=True) + 0 * self.E.sum()
+
+    model = random_model(n_layers=1, d_vocab=13)
+    before = torch.get_rng_state()
+    report = ot.audit(Dropping(), torch.tensor([3, 1, 4, 1, 5, 9]), weights=model)
+    assert "dropout" in report.first_failure.diagnosis, str(report)
+    assert torch.equal(before, torch.get_rng_state())

@@ -56,6 +56,16 @@ PLAIN = {
 }
 
 
+def test_a_latent_without_its_norm_is_the_projection() -> None:
+    model = random_model(kind="deepseek3", n_layers=1, dense_layers=())
+    tokens = np.array(TOKENS)
+    said = "the latent of keys and values without its norm, and without its gain"
+    (mistake,) = (each for each in known_mistakes(model.config) if each.says == said)
+    made = Evaluator(model, tokens, {}, mistakes=(mistake,)).near("kv_latent.0").value
+    right = model.forward(tokens)["ln1.0"] @ model.W_DKV[0]
+    assert np.abs(made - right).max() < 1e-13  # another order of d_model terms of order one
+
+
 def test_each_mistake_can_be_made() -> None:
     model = random_model(kind="deepseek3", n_layers=1, dense_layers=())
     right = Evaluator(model, np.array(TOKENS[:4]), {})

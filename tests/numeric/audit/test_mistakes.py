@@ -34,6 +34,17 @@ def tables_of_the_other_layout(n, x, cos, sin):
     return torch.cat([first, b * cos[:, half:] + a * sin[:, half:]], -1)
 
 
+def pairs_of_the_other_layout(n, x, cos, sin):
+    """As rotate_half of neighbours, with cosines and sines of halves."""
+    cos, sin = torch.cat([cos, cos], -1), torch.cat([sin, sin], -1)
+    turned = torch.stack([-x[..., 1::2], x[..., ::2]], -1).flatten(-2)
+    return x * cos + turned * sin
+
+
+def values_turned(n, p, v, lay):
+    return p @ n.turn(v, "K", lay)
+
+
 def reflected(n, x, cos, sin):
     a, b = x.chunk(2, -1)
     return torch.cat([a * cos - b * sin, a * sin - b * cos], -1)
@@ -121,6 +132,18 @@ MISTAKES = {
         (),
         "mix two layouts",
         {"rotate": tables_of_the_other_layout},
+    ),
+    "pairs of the other layout": (
+        "l",
+        (),
+        "the right tables turn the pairs of the other",
+        {"rotate": pairs_of_the_other_layout},
+    ),
+    "values rotated after they are recorded": (
+        "l",
+        ATTENTION,
+        "applied to values as well, after they are recorded",
+        {"mix": values_turned},
     ),
     "a reflection": ("n", (), "cosine's sign wrong in the second half", {"rotate": reflected}),
     "rotary frequencies reversed": (
