@@ -49,6 +49,7 @@ from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.source import Document
 
+MANY = 3  # symbols by which two definitions of one symbol are about different things
 SOON = 8  # lines after a factorization, on which it is said what its factors are
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
 MEANT = (FUNCTIONS | {"inner"}) - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn RMS")
@@ -245,6 +246,9 @@ class Definitions:
         plain, indexed = ({key_of(e) for e in _indexed(known[0].rhs, k)} for k in (False, True))
         if any(key_of(e) in plain - indexed for e in _indexed(right, True)):
             return True  # `U_r` for `U`
+        exact = [{latex(e) for e in walk(s) if isinstance(e, Name)} for s in (known[0].rhs, right)]
+        if len(exact[0] ^ exact[1]) > MANY:
+            return True  # with other weights: `h_1 = f(\theta_{10} + \theta_{11} x)`
         others = self.context.instances([known[0].rhs, right])
         sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)

@@ -16,7 +16,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
-from otimes.algebra.notation.tree import Grid, Name, Node, Power, bare, latex, walk
+from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Power, bare, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.found import Found
@@ -85,7 +85,8 @@ def in_every_reading(
     if plain and all(each.verdict == "proved" for each in plain):
         return plain[0]
     verdicts = {each.verdict for _, each in found}
-    if written and "refuted" in verdicts:
+    imaginary = any(latex(e) in ("i", "i^{2}") for side in (lhs, rhs) for e in symbols_in(side))
+    if (written or imaginary) and "refuted" in verdicts:
         return None  # entries are given of an example, or of unknowns that it is solved for
     if len(verdicts) == 1 and verdicts & {"proved", "refuted"}:
         return found[0][1]
@@ -147,18 +148,23 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
     """
     open_: dict[str, list[Name]] = {}
     vectors: dict[str, Declared] = {}
+    parts = [e for side in (lhs, rhs) for e in walk(side)]
+    ends = [e.upper for e in parts if isinstance(e, Indexed) and e.upper is not None]
+    sizes = symbols.sizes() | {text_of(e) for end in ends for e in symbols_in(end)}
     for e in (e for side in (lhs, rhs) for e in symbols_in(side)):
+        if e.style == "bb":
+            return  # an expectation, or a set
         key, known = symbols.lookup(e)
         is_open = known is None or not (known.trusted or known.rows or known.line)
-        if is_open and text_of(e) not in symbols.sizes() and _kinds(e):
+        if is_open and text_of(e) not in sizes and _kinds(e):
             open_.setdefault(key, []).append(e)
         elif known is not None and known.kind == "vector" and not symbols.side_of(known):
             open_.setdefault(key, []).append(e)
             vectors[key] = known
     if len(open_) > MOST_OPEN:
         return
-    parts = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Power)]
-    turned = {latex(bare(e.base)) for e in parts if e.exponent == "T"}
+    powers = [e for e in parts if isinstance(e, Power)]
+    turned = {latex(bare(e.base)) for e in powers if e.exponent == "T"}
     choices = [
         _possible(names, turned, symbols.side) if key not in vectors else SIDES
         for key, names in open_.items()

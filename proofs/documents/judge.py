@@ -26,8 +26,9 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
+from otimes.algebra.notation.vocabulary import FUNCTIONS
 from otimes.algebra.verdict import decide
-from otimes.proofs.documents.applications import hides_argument
+from otimes.proofs.documents.applications import arguments_of, hides_argument
 from otimes.proofs.documents.attempts import (
     BUDGET,
     TRIAL,
@@ -294,6 +295,8 @@ class Judge:
             if is_in_scope(self.context, each.origin, line)
         ]
         constant = is_constant(lhs) or is_constant(rhs)
+        if any(e.function.base not in FUNCTIONS for e in arguments_of([lhs, rhs])):
+            return None  # it may say what a function is
         if (constant and not given) or SOLVED.search(self.context.words_near(line)):
             return None
         try:

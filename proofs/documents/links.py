@@ -92,6 +92,7 @@ CASE = re.compile(
     r"\b(?:for|if|when|whenever|at)\s+(?!(?:all|any|each|every)\b)(?:[\w-]+\s+){0,5}$",
     re.IGNORECASE,
 )
+IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
 # Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
 NAMED_IN_WORDS = re.compile(
     r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
@@ -402,12 +403,12 @@ class LinkChecker(Definitions):
         return found if sure or not plain else None
 
     def _is_case(self, left: Node, words: str, line: int) -> bool:
-        """Return whether an equation is a case of a symbol that was declared before it."""
+        """Return whether an equation is a case: a condition, or about what was declared before."""
         name = bare(left)
         if not isinstance(name, Name) or not CASE.search(words):
             return False
         known = self.context.symbols_at(line).lookup(name)[1]
-        return known is not None and 0 < known.line < line
+        return bool(IF.search(words)) or (known is not None and 0 < known.line < line)
 
     def _leave_cases(self, line: int) -> None:
         """Forget the values that symbols had in other paragraphs only."""
