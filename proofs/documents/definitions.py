@@ -49,7 +49,6 @@ from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.source import Document
 
-MANY = 3  # symbols by which two definitions of one symbol are about different things
 SOON = 8  # lines after a factorization, on which it is said what its factors are
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
 MEANT = (FUNCTIONS | {"inner"}) - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn RMS")
@@ -246,14 +245,29 @@ class Definitions:
         plain, indexed = ({key_of(e) for e in _indexed(known[0].rhs, k)} for k in (False, True))
         if any(key_of(e) in plain - indexed for e in _indexed(right, True)):
             return True  # `U_r` for `U`
-        exact = [{latex(e) for e in walk(s) if isinstance(e, Name)} for s in (known[0].rhs, right)]
-        if len(exact[0] ^ exact[1]) > MANY:
-            return True  # with other weights: `h_1 = f(\theta_{10} + \theta_{11} x)`
+        if _is_of_other_members(known[0].rhs, right):
+            return True
         others = self.context.instances([known[0].rhs, right])
         sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
         before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
         sizes = self.context.symbols_at(known[0].line).sizes()
         return len((before ^ now) - sizes) > 1
+
+
+def _is_of_other_members(before: Node, now: Node) -> bool:
+    r"""Return whether two terms have several members of a family each, and none in common.
+
+    So a text may define `h_1` by `\theta_{10}` and `\theta_{11}`, and again for another network.
+    """
+    families: list[dict[str, set[str]]] = [{}, {}]
+    for members, side in zip(families, (before, now), strict=True):
+        for e in (e for e in walk(side) if isinstance(e, Name) and e.sub):
+            members.setdefault(key_of(e), set()).add(latex(e))
+    return any(
+        len(mine) > 1 and len(families[1][key]) > 1 and mine.isdisjoint(families[1][key])
+        for key, mine in families[0].items()
+        if key in families[1]
+    )
 
 
 def _units(node: Node) -> list[Name]:
