@@ -50,7 +50,8 @@ def forward(tokens, divisor=np.sqrt(mine.d_model), dtype=np.float64):
         scores = (y @ w_q) @ (y @ w_k).transpose(0, 2, 1) / dtype(divisor)
         pattern = np.exp(np.where(seen, scores, -np.inf))
         pattern /= pattern.sum(axis=-1, keepdims=True)
-        found |= {f"scores.{layer}": np.where(seen, scores, -np.inf), f"pattern.{layer}": pattern}
+        found[f"scores.{layer}"] = np.where(seen, scores, -np.inf)
+        found[f"pattern.{layer}"] = pattern
         x = x + (pattern @ (x @ w_v) @ w_o).sum(axis=0)
     return x @ weights["W_U"], found
 

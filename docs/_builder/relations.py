@@ -1,7 +1,8 @@
 """Which theorem uses which, as recorded: the edges of the map, and the links of a page.
 
 An entry uses another if the proof used it as a lemma, if a function rests on it, if a definition
-obeys it, if its text names it, or if a step of its derivation is a rule of the same name.
+obeys it, or if a step of its derivation is a rule of the same name; or if its text names it, unless
+the other uses it: a text also names what follows from it.
 """
 
 from __future__ import annotations
@@ -78,16 +79,20 @@ def graph(reports: Iterable[TheoremReport], rules: Mapping[str, Sequence[str]]) 
     """Return the graph of the entries of a report; entries outside the report are left out."""
     listed = list(reports)
     names = {each.theorem.name for each in listed}
+    rests = {
+        each.theorem.name: [*_used(each), *rules.get(each.theorem.name, ())] for each in listed
+    }
     uses = {}
     for each in listed:
         name = each.theorem.name
-        found = [*_named(each), *rules.get(name, ())]
+        named = NAME.findall(each.theorem.prose) if each.proof.status != "error" else []
+        found = [*rests[name], *(n for n in named if name not in rests.get(n, ()))]
         uses[name] = tuple(dict.fromkeys(n for n in found if n in names and n != name))
     return Graph(uses, rules)
 
 
-def _named(report: TheoremReport) -> list[str]:
-    """Return the names that an entry or its evidence mentions; not all are of entries."""
+def _used(report: TheoremReport) -> list[str]:
+    """Return the names that the evidence of an entry mentions; not all are of entries."""
     found = list(report.proof.used)
     if report.proof.status == "error":
         return found
@@ -97,4 +102,4 @@ def _named(report: TheoremReport) -> list[str]:
     elif isinstance(claim, Definition):
         found += claim.obeys
     found += [each.name for each in getattr(claim, "given", ()) if isinstance(each, Lemma)]
-    return found + NAME.findall(report.theorem.prose)
+    return found

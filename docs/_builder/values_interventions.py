@@ -60,7 +60,8 @@ def values() -> dict[str, str]:
         "by_head": figure(
             table(scores, rows, columns, "scores of patching each head"),
             "The corrupt prompt has another token where the line end was copied from. The score of"
-            " putting what each head mixed (`z`) on the clean prompt into the corrupt pass.",
+            " putting what each head mixed (`z`) on the clean prompt into the corrupt pass."
+            " Outlined scores are negative.",
         ),
         "by_position": figure(
             table(
@@ -73,8 +74,8 @@ def values() -> dict[str, str]:
         ),
         "matched": figure(
             table(keys, rows, columns, "scores of patching each head, with another corrupt prompt"),
-            "The same heads, and another corrupt prompt: here the first ` os` is replaced, and the"
-            " line end after it stays.",
+            "The same heads, and another corrupt prompt: here the first ` os` is replaced by"
+            " ` re`, and the line end after it stays.",
         ),
     }
 

@@ -14,6 +14,7 @@ import glossary
 import minified
 import packed
 import references
+import relations
 import search_entries
 import symbols
 import theorem_pages
@@ -193,6 +194,13 @@ def test_what_is_not_true_by_design_is_no_bad_news():
     text = page("ov_order_matters", proof=ProofEvidence("fails", "n = 1"), kind="counterexample")
     assert '<span class="mark good">Shown to be false</span>: this equation is listed' in text
     assert "mark bad" not in text
+
+
+def test_what_follows_from_an_entry_is_named_in_its_text_and_not_used_by_it():
+    named = report("kron_mul_kron", "head_is_kron").theorems
+    assert "`head_is_kron`" in named[0].theorem.prose
+    found = relations.graph(named, {"head_is_kron": ["kron_mul_kron"]})
+    assert found.uses == {"kron_mul_kron": (), "head_is_kron": ("kron_mul_kron",)}
 
 
 def test_uses_are_linked_in_both_directions():

@@ -130,9 +130,9 @@ def stream_is_sum_of_tensors() -> Statement:
     covers=("S0-37",),
 )
 def kron_mul_kron() -> Statement:
-    """The product of two Kronecker products is taken factor by factor: (A ⊗ B)(C ⊗ D) = AC ⊗ BD. In
-    a transformer the left factors act on positions and the right factors on features, and neither
-    changes what the other does.
+    """The product of two Kronecker products is taken factor by factor: (A ⊗ B)(C ⊗ D) = A C ⊗ B D.
+    In a transformer the left factors act on positions and the right factors on features, and
+    neither changes what the other does.
 
     The tensor form of a transformer rests on this line, called the mixed-product property: it is
     how an attention head becomes one product A ⊗ W_OV (`head_is_kron`).
