@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import sympy
 from sympy import HadamardProduct, Identity, KroneckerProduct, MatAdd, MatMul, MatPow, ZeroMatrix
 
+from otimes.algebra.budget import Budget, Exhausted, spend
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.trees import rebuilt
@@ -299,6 +301,10 @@ ARITHMETIC = (
 )
 
 
+LARGEST = 4.0
+"""Units of work for the form of a scalar."""
+
+
 @relation(*ARITHMETIC, example=(c * (a + b), a * c + b * c), bookkeeping=True)
 def scalar_arith(before: Any, after: Any) -> bool:
     """Relate two scalars that are equal as rational functions of their symbols and traces.
@@ -308,20 +314,55 @@ def scalar_arith(before: Any, after: Any) -> bool:
     """
     if not isinstance(after, sympy.Expr) or is_matrix(after):
         return False
+    left, right = _form(before), _form(after)
+    spend(left.work + right.work)
+    if left.terms is not None and right.terms is not None:
+        return left.terms == right.terms
     plain = without_traces(before, after)
     try:
-        left, right = (coefficients.from_sympy(x, _positive(x)) for x in plain)
+        left_value, right_value = (coefficients.from_sympy(x, _positive(x)) for x in plain)
     except LanguageError:
         return False
-    return bool(left == right)
+    return bool(left_value == right_value)
+
+
+class _Form(NamedTuple):
+    """The terms of a scalar that is a sum of products of powers, or None.
+
+    `work` are the steps of finding them, which each use is charged for.
+    """
+
+    terms: frozenset[Any] | None
+    work: int
+
+
+@lru_cache(maxsize=16_384)
+def _form(x: Any) -> _Form:
+    """Return the form of a scalar; it is kept, as a search compares a scalar with many others."""
+    names = dict.fromkeys(traces(x))
+    plain = _with(x, _symbols(tuple(names)))
+    meant = {f"tr({k})": trace for k, trace in enumerate(names)}
+    with Budget(LARGEST, counted=False) as budget:
+        try:
+            value = coefficients.lift(coefficients.from_sympy(plain, _positive(plain)))
+        except (LanguageError, Exhausted):
+            return _Form(None, budget.spent)
+    if value.denominator != {coefficients.ONE: 1}:
+        return _Form(None, budget.spent)
+    terms = frozenset(
+        (frozenset((meant.get(name, name), power) for name, power in monomial), factor)
+        for monomial, factor in value.numerator.items()
+    )
+    return _Form(terms, budget.spent)
+
+
+def _symbols(names: Sequence[Any]) -> dict[Any, Any]:
+    return {trace: sympy.Symbol(f"tr({k})") for k, trace in enumerate(names)}
 
 
 def without_traces(*numbers: Any) -> tuple[Any, ...]:
     """Return scalars with each distinct trace, entry, delta or sum replaced by a symbol `tr(k)`."""
-    names: dict[Any, Any] = {}
-    for x in numbers:
-        for trace in traces(x):
-            names.setdefault(trace, sympy.Symbol(f"tr({len(names)})"))
+    names = _symbols(tuple(dict.fromkeys(trace for x in numbers for trace in traces(x))))
     return tuple(_with(x, names) for x in numbers)
 
 
