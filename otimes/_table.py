@@ -219,10 +219,11 @@ def shortcomings(report: Report) -> Iterator[tuple[str, str]]:
         for check in each.more:
             if not check.passed:
                 yield f"{name}: {check.name}", check.seen
-        refuted = each.proof.status == "refuted"  # then the exact check fails at the same numbers
+        # What is refuted fails at the same exact numbers, and on every model.
+        refuted = each.proof.status == "refuted"
         if each.exact is not None and not (each.exact.passed or refuted):
             yield f"{name}: exact check failed", each.exact.detail
-        for model in each.models:
+        for model in () if refuted else each.models:
             if model.applies and not model.passed:
                 yield f"{name}: model {model.model}", model.why
         if not each.on_models and not any(model.applies for model in each.models):

@@ -169,8 +169,9 @@ def models(
 
     It is attention-only, with shortformer positions or none; d_vocab is 2 to 5, n_ctx 1 to 6.
     Further `fields` are those of `Config`, such as `norm="rms"` or `d_mlp=3`; what goes with them
-    (a final norm, the activation) is drawn as in `configs`. With a `config` the architecture and
-    all sizes are those of the config. Layers, heads and sizes shrink to 1, weights to 0.
+    (a final norm, the activation) is drawn as in `configs`. Norms come before attention and the
+    MLP, and positions are learned or none, unless they are given. With a `config` the architecture
+    and all sizes are those of the config. Layers, heads and sizes shrink to 1, weights to 0.
 
     >>> from hypothesis import given
     >>> @given(models(n_layers=1))
@@ -186,9 +187,12 @@ def models(
             "n_heads": draw(sizes(1, 2)) if n_heads is None else n_heads,
             "d_model": size_or_drawn(draw, d_model),
             "d_head": draw(sizes(2 if rotary else 1, 2)) if d_head is None else d_head,
-            "positions": one_of(draw, ("none", "shortformer")) if positions is None else positions,
+            "positions": positions,
         }
+        if positions is None:
+            found["positions"] = one_of(draw, ("none", "learned" if fields else "shortformer"))
         plain = {"norm": "none", "d_mlp": 0, "n_kv_heads": None, "tied": False, "biases": ()}
+        plain |= {"norm_order": "pre"} if fields.get("norm", "none") != "none" else {}
         kind = draw(configs(**{**plain, **found, **fields}))
     weights = {
         name: draw(arrays(np.float32, shape, elements=EIGHTHS, fill=st.nothing()))

@@ -57,7 +57,10 @@ def test_models_run(model, data: st.DataObject) -> None:
 def test_models_have_the_fields_that_are_given(model) -> None:
     kind = model.config
     assert (kind.norm, kind.d_mlp, kind.positions, kind.n_layers) == ("rms", 3, "rotary", 1)
-    assert (kind.biases, kind.tied) == ((), False)
+    assert (kind.biases, kind.tied, kind.norm_order) == ((), False, "pre")
+    folded = model.fold_norms().forward([0])["logits"]
+    # Some ten products of numbers up to 16, of which those of one row are added.
+    assert np.abs(folded - model.forward([0])["logits"]).max() < 1e-9
     assert np.isfinite(model.forward([0])["logits"]).all()
 
 

@@ -91,9 +91,17 @@ def test_each_shortcoming_names_theorem_check_model_and_figures() -> None:
     blocks = [block(heading, detail) for heading, detail in shortcomings(FELL_SHORT)]
     assert blocks == [
         "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])\n    # left side 2, ...",
-        "heads_compose: model two_layer\n    error/bound 1234.5 at layer 1",
         "heads_compose: a mutant escaped\n    drop a term: A = B",
         "kron_transpose: applies to none of the models\n    zero_layer: nothing to read",
+    ]
+
+
+def test_a_proved_equation_that_fails_on_a_model_says_where() -> None:
+    proved = replace(FELL_SHORT.theorems[1], proof=ProofEvidence("proved", "by its normal form"))
+    blocks = [block(heading, detail) for heading, detail in shortcomings(Report((proved,)))]
+    assert blocks[:2] == [
+        "heads_compose: exact check failed\n    n = 1; d = 1",
+        "heads_compose: model two_layer\n    error/bound 1234.5 at layer 1",
     ]
 
 
