@@ -7,6 +7,7 @@
                 d_head, optionally with scaled frequencies), "alibi" (each score falls with the
                 distance, by a slope per head)
     MLP         d_mlp (0: none), activation, gated, parallel (it has the same input as attention)
+    causal      whether a position sees itself and earlier ones only; else `encode` is the pass
     norms       "none", "layer" (gain and bias), "rms" (gain); optionally a final one
     norm order  "pre": each sublayer reads the normed residual stream; "output": what it writes is
                 normalised before it is added (OLMo 2); "both" (Gemma 2); "post": the residual
@@ -209,6 +210,7 @@ class Config(_Hashed):
     q_rank: int = 0
     d_value: int = 0
     latent_eps: float = 1e-6
+    causal: bool = True
 
     def __post_init__(self) -> None:
         """Check all fields; raise one error that names every invalid one."""
@@ -571,6 +573,8 @@ class Config(_Hashed):
             )
         if self.sinks:
             yield "sinks"
+        if not self.causal:
+            yield "no causal mask"
 
     def tensor_shapes(self) -> dict[str, tuple[int, ...]]:
         """Return the shape of every weight of the model, by name."""
@@ -677,6 +681,8 @@ PATTERN_SETTINGS = (
 )
 """The settings that change only how attention patterns are computed."""
 
+ENCODER = "an encoder, whose positions see all others (causal=False): otimes.encode is its pass"
+
 SETTINGS: dict[str, Any] = {
     "kv_rank": 0,
     "n_experts": 0,
@@ -693,6 +699,7 @@ SETTINGS: dict[str, Any] = {
     "unrotated_layers": (),
     "sinks": False,
     "alibi_slopes": (),
+    "causal": True,
 }
 """The settings that not every function takes into account, with their plain values."""
 
@@ -719,6 +726,8 @@ pass and the audit take into account
                 f"{what}: not for norm_order='post', where the residual stream is normalised after "
                 "each addition, so that it is not the sum of the outputs of attention and MLPs"
             )
+        if name == "causal":
+            raise OtimesError(f"{what}: not for {ENCODER}")
         raise OtimesError(
             f"{what}: not for a model with {name}={value!r}, which the forward pass and the audit"
             " take into account"

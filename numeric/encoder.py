@@ -25,7 +25,7 @@ from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import is_batch, read_prompt
 
-SUPPORTED = ("norm_order", "embed_scale", "embed_norm", "attn_scale")
+SUPPORTED = ("norm_order", "embed_scale", "embed_norm", "attn_scale", "causal")
 
 
 def encode(

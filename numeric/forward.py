@@ -33,7 +33,7 @@ from jaxtyping import Bool, Float, Int
 
 from otimes.algebra.errors import OtimesError
 from otimes.numeric.block import OF_HEADS, passes_on
-from otimes.numeric.config import Config
+from otimes.numeric.config import ENCODER, Config
 from otimes.numeric.experts import by_neuron, routing
 from otimes.numeric.functions import (
     ACTIVATION,
@@ -85,9 +85,11 @@ def forward_pass(
     that of `resid_post.l`. With "output" and "both", `ln1_post.l` and `ln2_post.l` are the norms of
     `attn_out.l` and `mlp_out.l`. The argument `embed` replaces the token embeddings.
 
-    Raises: OtimesError naming the activation where float64 overflows.
+    Raises: OtimesError naming the activation where float64 overflows; for an encoder.
     """
     config, n_pos = model.config, tokens.shape[-1]
+    if not config.causal:
+        raise OtimesError(f"the forward pass is not for {ENCODER}")
     W_pos = model.part("W_pos", slice(n_pos))
     places: Places = {}
 

@@ -23,7 +23,7 @@ from otimes.numeric.audit.capture.more_prompts import captured_on_more, too_few
 from otimes.numeric.audit.capture.nonfinite import nonfinite_findings
 from otimes.numeric.audit.diagnose import diagnose, judged
 from otimes.numeric.audit.findings import Finding
-from otimes.numeric.audit.judge import comparison_of, held, judge
+from otimes.numeric.audit.judge import check_causal, comparison_of, held, judge
 from otimes.numeric.audit.precision_findings import closest, in_lower_precision
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config, listed
@@ -93,6 +93,7 @@ def audit(
         )
     source = unwrapped(implementation if weights is None else weights)
     model = load_model(source, config)
+    check_causal(model)
     tokens = as_tokens(model, tokens)
     rows, output = None, "logits"
     if kind_of_module(source) in torch_layers.KINDS.values():

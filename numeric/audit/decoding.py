@@ -16,7 +16,7 @@ from otimes.numeric.audit.audit import report_on
 from otimes.numeric.audit.capture.collect import Capture, gather, token_rows
 from otimes.numeric.audit.diagnose import Diagnosis, judged
 from otimes.numeric.audit.diagnosis.explain import that_fit
-from otimes.numeric.audit.judge import comparison_of
+from otimes.numeric.audit.judge import check_causal, comparison_of
 from otimes.numeric.audit.mistakes.decoding import mistakes
 from otimes.numeric.audit.report import Report, report
 from otimes.numeric.config import Config
@@ -67,6 +67,7 @@ def audit_decoding(
             " module, a folder, a model or a mapping of canonical names"
         )
     model = load_model(source, config)
+    check_causal(model)
     rows = token_rows(as_tokens(model, tokens), model)
     first = rows.shape[1] // 2 if prefill is None else prefill
     if type(first) is not int or not 0 < first < rows.shape[1]:

@@ -8,6 +8,7 @@ the logits unchanged are; a confirmed one is adopted for later activations.
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from otimes.algebra.errors import OtimesError
 from otimes.numeric.audit.capture.collect import Capture
 from otimes.numeric.audit.diagnosis.explain import explanation
 from otimes.numeric.audit.findings import Gauge
@@ -24,6 +25,7 @@ from otimes.numeric.audit.symmetries.candidate import Rewrite
 from otimes.numeric.audit.symmetries.queries_keys import recorded_before_rotation
 from otimes.numeric.audit.symmetries.residual_stream import align_stream
 from otimes.numeric.audit.symmetries.search import confirmed, rewrites
+from otimes.numeric.config import ENCODER
 from otimes.numeric.model import Model
 from otimes.numeric.progress import tracked
 from otimes.numeric.rounding.activations import in_dtype
@@ -52,6 +54,12 @@ class Verdict:
     def wrong(self) -> bool:
         """Whether the activation exceeds its bound; a NaN does."""
         return not self.ratio <= 1
+
+
+def check_causal(model: Model) -> None:
+    """Raise OtimesError for an encoder: what is audited is a causal pass."""
+    if not model.config.causal:
+        raise OtimesError(f"an audit is not for {ENCODER}")
 
 
 def comparison_of(capture: Capture, model: Model) -> Comparison:

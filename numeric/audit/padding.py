@@ -20,7 +20,7 @@ from otimes.numeric.audit.capture.collect import (
     token_rows,
 )
 from otimes.numeric.audit.diagnose import Diagnosis, judged
-from otimes.numeric.audit.judge import comparison_of
+from otimes.numeric.audit.judge import check_causal, comparison_of
 from otimes.numeric.audit.mistakes.decoding import rotated_on
 from otimes.numeric.audit.reference.evaluator import Mistake
 from otimes.numeric.audit.report import Report, report
@@ -71,6 +71,7 @@ def audit_padded(
             " model or a mapping of canonical names"
         )
     model = load_model(implementation if weights is None else weights, config)
+    check_causal(model)
     rows = token_rows(tokens, model)
     seen = _checked(mask, rows)
     places: Mapping[str, Any]

@@ -24,7 +24,7 @@ from otimes.numeric.importers.checkpoint import (
 from otimes.numeric.importers.experts import ExpertNames, read_experts
 from otimes.numeric.importers.latents import read_latents
 from otimes.numeric.importers.rotary import rotary
-from otimes.numeric.tensors import Tensor
+from otimes.numeric.tensors import Tensor, as_floats
 
 Fields = dict[str, Any]
 
@@ -57,7 +57,8 @@ class Decoder:
     are, `more` what else is declared. `read` and `only` are the settings that are read, and those
     supported with some values only. `experts` names the experts of a family that has them, whose
     numbers are in `more`; `sinks` is a tensor of attention, and `learned` one of positions, which
-    has `before_positions` rows more. `norm_gains` and `norm_biases` say whether norms have these.
+    has `before_positions` rows more, and to which the first of the `token_types` is added.
+    `norm_gains` and `norm_biases` say whether norms have these.
     """
 
     norms: Mapping[str, str] | Callable[[Mapping[str, Any]], Mapping[str, str]] = field(
@@ -86,6 +87,7 @@ class Decoder:
     embed_norm: str = ""
     learned: str = ""
     before_positions: int = 0
+    token_types: str = ""
     layers: str = "layers"
     final: str = "norm"
     in_groups: bool = False
@@ -152,7 +154,12 @@ def read_decoder(
     if decoder.learned:
         rows, skipped = config.n_ctx + decoder.before_positions, decoder.before_positions
         name_of = f"{decoder.body}{decoder.learned}.weight"
-        weights["W_pos"] = tensor(tensors, name_of, (rows, d))[skipped:]
+        positions = tensor(tensors, name_of, (rows, d))[skipped:]
+        if decoder.token_types:
+            shape = (settings.get("type_vocab_size") or 2, d)
+            types = tensor(tensors, f"{decoder.body}{decoder.token_types}.weight", shape)
+            positions = as_floats(positions) + as_floats(types[:1])
+        weights["W_pos"] = positions
     if config.kv_rank:
         weights |= read_latents(config, read.stacked)
     for letter in () if config.kv_rank else "QKV":

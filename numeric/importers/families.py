@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from otimes.numeric.importers import families_experts, families_older
+from otimes.numeric.importers import families_encoders, families_experts, families_older
 from otimes.numeric.importers.checkpoint import Settings
 from otimes.numeric.importers.declared import (
     ATTENTION_BIAS,
@@ -351,5 +351,10 @@ LIKE_LLAMA: dict[str, Decoder] = {
 }
 """The families without experts that are made of the parts of Llama."""
 
-DECODERS = {**LIKE_LLAMA, **families_experts.DECODERS, **families_older.DECODERS}
+DECODERS = {
+    **LIKE_LLAMA,
+    **families_experts.DECODERS,
+    **families_older.DECODERS,
+    **families_encoders.DECODERS,
+}
 """The families that are read by `read_decoder`, by their `model_type`."""

@@ -79,7 +79,15 @@ CLASSES = {
     "FlexOlmo": "flex_olmo",
     "VaultGemma": "vaultgemma",
 }
+ENCODERS = {
+    "Bert": "bert",
+    "Roberta": "roberta",
+    "XLMRoberta": "xlm-roberta",
+    "Camembert": "camembert",
+    "DistilBert": "distilbert",
+}
 HUGGING_FACE = {
+    **{f"{name}{end}": kind for name, kind in ENCODERS.items() for end in ("ForMaskedLM", "Model")},
     "GPT2LMHeadModel": "gpt2",
     "Gemma3ForCausalLM": "gemma3_text",
     "Gemma3TextModel": "gemma3_text",

@@ -1,9 +1,6 @@
 """Why a known kind of model has no importer, and what can be done with it instead."""
 
-ENCODERS = (
-    *("albert", "bert", "camembert", "deberta", "deberta-v2", "distilbert", "electra", "ernie"),
-    *("modernbert", "mpnet", "roberta", "vit", "xlm-roberta"),
-)
+ENCODERS = (*("albert", "deberta", "deberta-v2", "electra", "ernie", "modernbert", "mpnet", "vit"),)
 ENCODER_DECODERS = (
     *("bart", "longt5", "m2m_100", "marian", "mbart", "mt5", "pegasus", "t5", "t5gemma", "umt5"),
     *("whisper",),
@@ -33,7 +30,7 @@ OTHERWISE = {
 }
 """Decoders whose attention or MLP the reference does not have, and what it lacks."""
 
-_ENCODE = "`encode` is the pass without a mask (docs/models.md has the mapping of BERT's weights)"
+_ENCODE = "`encode` is the pass without a mask (docs/models.md has a mapping of such weights)"
 _WHY = {
     **{kind: f"{what}: the reference does not have this" for kind, what in OTHERWISE.items()},
     **dict.fromkeys(ENCODERS, f"an encoder, whose positions see all others: {_ENCODE}"),
@@ -54,7 +51,7 @@ _WHY = {
 def why_not(kind: str) -> str:
     """Return why a kind is not imported and what to do, or "" for an unknown one.
 
-    >>> why_not("bert")[:39]
+    >>> why_not("albert")[:39]
     'an encoder, whose positions see all oth'
     """
     return _WHY.get(kind, "")

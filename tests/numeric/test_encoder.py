@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import otimes as ot
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.numeric.encoder import encode, relative_bias
 from otimes.numeric.model import Model
@@ -90,3 +91,18 @@ def test_refusals() -> None:
         relative_bias(np.zeros(3), 4)
     with pytest.raises(OtimesError, match="2 buckets up to distance 128"):
         relative_bias(np.zeros((2, 1)), 4)
+
+
+def test_an_encoder_has_no_causal_pass() -> None:
+    encoder = BERT.changed({}, replace(BERT.config, causal=False))
+    assert "no causal mask" in repr(encoder)
+    assert np.array_equal(encode(encoder, PROMPT)["final"], encode(BERT, PROMPT)["final"])
+    for call in (
+        encoder.forward,
+        lambda tokens: ot.audit(len, tokens, weights=encoder),
+        lambda tokens: ot.audit_padded(len, [tokens], [[1] * len(tokens)], encoder),
+        lambda tokens: ot.audit_decoding(len, tokens, encoder),
+        lambda tokens: ot.head_patterns(encoder, tokens, 0),
+    ):
+        with pytest.raises(OtimesError, match="encoder, whose positions see all others"):
+            call(PROMPT)

@@ -355,8 +355,8 @@ def test_an_index_without_its_map(tmp_path: Path) -> None:
         (object(), None, "there is no importer for object of builtins"),
         (
             {"w": np.eye(2)},
-            {"model_type": "bert"},
-            "of the kind 'bert', an encoder, whose positions see all others: `encode` is",
+            {"model_type": "albert"},
+            "of the kind 'albert', an encoder, whose positions see all others: `encode` is",
         ),
         ({"w": np.eye(2)}, {"model_type": "t5"}, "an encoder and a decoder that reads it"),
         ({"w": np.eye(2)}, {"model_type": "mamba2"}, "layers that carry a state from token"),

@@ -73,7 +73,7 @@ def test_what_fell_short_is_shown_and_ends_with_1(otimes: Otimes) -> None:
     ran = otimes("verify", report=FELL_SHORT)
     assert (ran.status, ran.err) == (1, "")
     assert "heads_compose: proof refuted\n    n = 1\n    A = np.array([[2]])" in ran.out
-    assert "heads_compose: model two_layer\n    error/bound 1234.5 at layer 1" in ran.out
+    assert "heads_compose: a mutant escaped\n    drop a term: A = B" in ran.out
     assert ran.out.splitlines()[-1] == FELL_SHORT.summary()
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+import otimes as ot
 from otimes.numeric.config import Config
 from otimes.numeric.encoder import encode, relative_bias
 from otimes.numeric.model import Model, make_model
@@ -189,3 +190,38 @@ def _vit_layer(each: Any) -> dict[str, np.ndarray]:
     assert len(norms) == 2, named
     out, up, down = others
     return {**attention(linear, out), **layer(*norms, up, down)}
+
+
+SIZES = {"vocab_size": 61, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS}
+SIZES |= {"hidden_size": WIDTH, "intermediate_size": HIDDEN, "max_position_embeddings": 22}
+SHORT = {"vocab_size": 61, "dim": WIDTH, "n_layers": LAYERS, "n_heads": HEADS, "hidden_dim": HIDDEN}
+ENCODERS = {
+    "Bert": SIZES,
+    "Roberta": {**SIZES, "pad_token_id": 1},
+    "XLMRoberta": {**SIZES, "pad_token_id": 1},
+    "Camembert": {**SIZES, "pad_token_id": 1},
+    "DistilBert": {**SHORT, "max_position_embeddings": 22},
+}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_encoders_are_loaded(kind: str, tmp_path: Any) -> None:
+    settings = getattr(transformers, f"{kind}Config")(**ENCODERS[kind], attn_implementation="eager")
+    tokens = [3, 4, 5, 6, 7, 9]
+    for end in ("Model", "ForMaskedLM"):
+        module = made(getattr(transformers, kind + end), settings)
+        body = module if end == "Model" else getattr(module, module.base_model_prefix)
+        theirs = body(torch.tensor([tokens])).last_hidden_state[0]
+        assert close(encode(module, tokens)["final"], theirs)
+        module.save_pretrained(tmp_path / end)
+        loaded = ot.load_model(tmp_path / end)
+        assert close(encode(loaded, tokens)["final"], theirs)
+    keys = np.array([True] * 4 + [False] * 2)
+    padded = body(torch.tensor([tokens]), attention_mask=torch.tensor(keys[None])).last_hidden_state
+    assert close(encode(loaded, tokens, keys=keys)["final"][:4], padded[0, :4])
+    for call in (loaded.forward, lambda t: ot.audit(module, t), lambda t: ot.logit_lens(loaded, t)):
+        with pytest.raises(ot.OtimesError, match="encoder, whose positions see all others"):
+            call(tokens)
+    module.config.position_embedding_type = "relative_key"
+    with pytest.raises(ot.OtimesError, match=r"position_embedding_type='relative_key'"):
+        ot.load_model(module)
