@@ -158,7 +158,7 @@ def read_decoder(
         if decoder.token_types:
             shape = (settings.get("type_vocab_size") or 2, d)
             types = tensor(tensors, f"{decoder.body}{decoder.token_types}.weight", shape)
-            positions = as_floats(positions) + as_floats(types[:1])
+            positions = as_floats(positions).astype(np.float64) + as_floats(types[:1])
         weights["W_pos"] = positions
     if config.kv_rank:
         weights |= read_latents(config, read.stacked)

@@ -41,8 +41,12 @@ from otimes.numeric.tensors import Tensor, tensor_of
 def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors) -> Model:
     """Return the reference model of a checkpoint; `kind` is its `model_type`.
 
+    Of a model of text and images, such as Gemma 3, it is the language model.
     Raises: OtimesError naming every unsupported setting.
     """
+    if kind in OF_TEXT_AND_IMAGES and isinstance(settings.get("text_config"), Mapping):
+        settings, tensors = _of_text(settings, tensors)
+        kind = str(settings.get("model_type", kind))
     if why_not(kind):
         raise OtimesError(f"{name} is of the kind {kind!r}, {why_not(kind)}")
     if kind not in KINDS:
@@ -59,6 +63,19 @@ def model_of(name: str, kind: str, settings: Mapping[str, Any], tensors: Tensors
     else:
         config, weights = READERS[kind](name, said, tensors)
     return checked_model(name, config, {key: tensor_of(each) for key, each in weights.items()})
+
+
+def _of_text(settings: Mapping[str, Any], tensors: Tensors) -> tuple[Mapping[str, Any], Tensors]:
+    """Return the settings and the tensors of the language model, under the names that it has."""
+    begin = {"model.language_model.": "model.", "language_model.model.": "model."}
+    begin |= {"language_model.lm_head.": "lm_head.", "lm_head.": "lm_head."}
+    kept = {
+        new + name.removeprefix(old): array
+        for old, new in begin.items()
+        for name, array in tensors.items()
+        if name.startswith(old)
+    }
+    return settings["text_config"], kept
 
 
 def unknown(settings: Mapping[str, Any], kind: str) -> list[str]:
@@ -233,6 +250,9 @@ def _gpt_neox(name: str, settings: Settings, tensors: Tensors) -> tuple[Config, 
         weights[f"{ours}_bias"] = stacked(tensors, block + f"{theirs}.bias", layers, (d,), as_is)
     return config, weights
 
+
+OF_TEXT_AND_IMAGES = ("gemma3", "llava", "mistral3")
+"""Kinds whose language model is read; on a prompt of text alone it is causal, as by itself."""
 
 BODY = {"gpt2": "transformer.", "gpt_neox": "gpt_neox."}
 READERS = {"gpt2": _gpt2, "gpt_neox": _gpt_neox}

@@ -116,6 +116,11 @@ def of_module(source: Any) -> Model:
         return of_hugging_face(source, kind)
     check_reference(source)
     kind = getattr(getattr(source, "config", None), "model_type", None)
+    if kind in huggingface.OF_TEXT_AND_IMAGES:
+        raise OtimesError(
+            f"{type(source).__name__} reads text and images: give its language model, "
+            "module.model.language_model, or the folder of the checkpoint"
+        )
     if isinstance(kind, str) and why_not(kind):
         raise OtimesError(f"{type(source).__name__} is of the kind {kind!r}, {why_not(kind)}")
     raise OtimesError(

@@ -200,3 +200,27 @@ def test_a_checkpoint_is_read_as_the_module(tmp_path) -> None:
         # The same weights in another layout in memory: BLAS may sum in another order.
         difference = again.forward(row)["logits"] - theirs.forward(row)["logits"]
         assert np.abs(difference).max() < 1e-13
+
+
+@pytest.mark.parametrize("kind", ["Gemma3", "Mistral3"])
+def test_the_language_model_of_one_that_reads_images(kind: str, tmp_path) -> None:
+    import transformers
+
+    name = {"Gemma3": "gemma 3", "Mistral3": "ministral 3"}[kind]
+    text = decoder(name)
+    vision = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1}
+    vision |= {"num_attention_heads": 2, "image_size": 28, "patch_size": 14}
+    settings = {"text_config": text.config.to_dict(), "vision_config": vision}
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{kind}Config")(**settings)
+    module = getattr(transformers, f"{kind}ForConditionalGeneration")(config).eval()
+    module.model.language_model.load_state_dict(text.model.state_dict())
+    module.lm_head.weight = text.lm_head.weight
+    module.save_pretrained(tmp_path)
+    row = TOKENS[:1]
+    with torch.no_grad():
+        theirs = module(row).logits[0].double().numpy()
+    ours = ot.load_model(tmp_path).forward(row[0].tolist())["logits"]
+    assert np.abs(ours - theirs).max() < 60 * 2.0**-24 * max(np.abs(theirs).max(), 1)
+    with pytest.raises(ot.OtimesError, match="reads text and images: give its language model"):
+        ot.load_model(module)
