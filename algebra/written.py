@@ -57,7 +57,7 @@ def shapes_of(expressions: Sequence[Any]) -> str:
     signature = inspect(*expressions)
     tensors = list(signature.tensors.values())
     found = [f"{t.name}{_counts(t)}: {' '.join(map(_compact, t.shape))}" for t in tensors]
-    found += [f"{name}: {_assumed(symbol)}" for name, symbol in signature.scalars.items()]
+    found += [f"{name}: {_assumed(signature.scalars[name])}" for name in signature.unknown]
     names = {e.name for each in expressions for e in each.atoms(Activation)}
     found += [f"{name}: function" for name in sorted(names - KNOWN.keys())]
     said = {s for t in tensors for e in (*t.shape, *_members(t)) for s in e.free_symbols}

@@ -11,6 +11,7 @@ from .algebra.evaluate.arrays import evaluate as evaluate
 from .algebra.facts import Fact as Fact
 from .algebra.facts import attention_pattern as attention_pattern
 from .algebra.facts import facts as facts
+from .algebra.language.constants import pi as pi
 from .algebra.language.defined import CrossEntropy as CrossEntropy
 from .algebra.language.defined import LogSoftmax as LogSoftmax
 from .algebra.language.defined import LogSumExp as LogSumExp

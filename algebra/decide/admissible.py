@@ -170,7 +170,7 @@ def draw_scalars(
     for attempt in range(SCALAR_TRIES if conditions else 1):
         largest = entries << max(0, attempt // 4 - 2)  # within reach first, then far away
         drawn: dict[str, Number] = {}
-        for name in signature.scalars:
+        for name in signature.unknown:
             flags, degree = known.get(name, NOTHING), roots.get(name, 1)
             value: Number = _draw_integer(flags, draw, largest, degree > 1)
             if attempt % 2 == with_fractions and "integer" not in flags:
@@ -211,7 +211,7 @@ def special(
     bounded = set(signature.assumptions.signs).union(
         *[each.names for each in signature.assumptions.conditions]
     )
-    for name in signature.scalars:
+    for name in signature.unknown:
         if name not in roots:
             value = draw.choice(SPECIAL + PARTS if name in bounded else SPECIAL)
             if fits(value, signature, name):

@@ -224,7 +224,7 @@ def _counterexample(
             for name, entries in nonzero.items()
         },
         indices={symbol: numbers.indices[n] for n, (symbol, _) in signature.indices.items()},
-        scalars={symbol: numbers.scalars[n] for n, symbol in signature.scalars.items()},
+        scalars={signature.scalars[n]: numbers.scalars[n] for n in signature.unknown},
         entry=entry,
         lhs=lhs,
         rhs=rhs,

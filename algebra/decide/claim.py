@@ -19,6 +19,7 @@ from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.assumptions import condition, inequalities_of
 from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.constants import with_constants
 from otimes.algebra.language.defined import unfolded
 from otimes.algebra.language.index_arithmetic import elaborated, without_arithmetic
 from otimes.algebra.language.inverse_members import with_named_inverses
@@ -55,7 +56,7 @@ class Claim:
         self.places = tuple(range(self.facts))
         hypotheses += [(each.lhs, each.rhs) for each in cited]
         self.numbers += (-1,) * len(self.cited)
-        compared = [side for each in self.inequalities for side in each.args]
+        compared = [with_constants(side) for each in self.inequalities for side in each.args]
         sides = [_expression(lhs), _expression(rhs), *compared]
         self.within: frozenset[tuple[Any, Any]] = frozenset()  # claims it is a premise of
         self.whole: tuple[Any, ...] = ()  # of a premise: all sides of the claim that is decided
@@ -293,9 +294,9 @@ def _expression(side: Any) -> sympy.Basic:
     if isinstance(side, int | Fraction) and not isinstance(side, bool):
         return sympy.Rational(side)
     if isinstance(side, sympy.Basic):
-        return side
+        return with_constants(side)
     if isinstance(side, sympy.MatrixBase):
-        return side.as_immutable()
+        return with_constants(side.as_immutable())
     raise LanguageError(
         f"decide was given {type(side).__name__} {_one_line(side)}: each side is a SymPy "
         "expression, such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"

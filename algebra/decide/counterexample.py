@@ -333,7 +333,7 @@ def shrink(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
         arrays={name: as_numpy(array) for name, array in a.arrays.items()},
         indices={symbol: a.indices[name] for name, (symbol, _) in signature.indices.items()},
-        scalars={symbol: a.scalars[name] for name, symbol in signature.scalars.items()},
+        scalars={signature.scalars[n]: a.scalars[n] for n in signature.unknown},
         entry=trial.entry,
         lhs=trial.lhs,
         rhs=trial.rhs,

@@ -28,8 +28,11 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import with_entries
 from otimes.algebra.language import coefficients
-from otimes.algebra.language.roots import Number, exact_root
+from otimes.algebra.language.constants import PI, exact_pi
+from otimes.algebra.language.intervals import root
+from otimes.algebra.language.roots import Number
 from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.trees import key
 from otimes.algebra.reading.interpretation import Interpretation
 
 LARGE = 32  # sizes from here on are large
@@ -120,12 +123,12 @@ class _Trial:
 
     def _value(self, terms: Terms, row: Branch, col: Branch, i: Place, j: Place) -> Any:
         """Return an entry of a sum of diagrams."""
-        numbers = {**self.numbers.sizes, **self.numbers.scalars}
+        numbers = {**self.numbers.sizes, **self.numbers.scalars, key(PI): exact_pi()}
         total: Any = 0
         for diagram, coefficient in terms.items():
             at = self._held(diagram, (*row, *col), (*i, *j))
             if at is not None:
-                factor = coefficients.value_at(coefficient, numbers, exact_root)
+                factor = coefficients.value_at(coefficient, numbers, root)
                 total = total + factor * self._contracted(diagram, at)
         return total
 
@@ -226,7 +229,7 @@ class _Trial:
                 for name, entries in given.items()
             },
             indices={symbol: numbers.indices[n] for n, (symbol, _) in signature.indices.items()},
-            scalars={symbol: numbers.scalars[n] for n, symbol in signature.scalars.items()},
+            scalars={signature.scalars[n]: numbers.scalars[n] for n in signature.unknown},
             entry=entry if self.claim.lhs.is_Matrix else None,
             lhs=lhs,
             rhs=rhs,

@@ -204,7 +204,7 @@ def _names(pair: Pair) -> set[str]:
 @lru_cache(maxsize=256)
 def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
     """Return the scalar factors in a hypothesis, such as a and a b - 1 in a (a b - 1) A."""
-    scalars = {key(symbol) for symbol in _inspected(left, right).scalars.values()}
+    scalars = {*_inspected(left, right).unknown}
     found = {
         part
         for side in (left, right)
@@ -230,7 +230,7 @@ def _with_scalar(
     If there is a choice, signs and inequalities hold as well. Several such equations are solved in
     turn; a later solution may violate an earlier equation, which the final check finds.
     """
-    names = sorted(_inspected(*pair).scalars)
+    names = sorted(_inspected(*pair).unknown)
     draw.shuffle(names)
 
     def rest(name: str, value: Number) -> Number:
@@ -244,7 +244,8 @@ def _with_scalar(
     for name in names:
         try:
             constant, slope = rest(name, 0), rest(name, 1) - rest(name, 0)
-            if slope == 0 or rest(name, 3) != constant + 3 * slope:
+            known = all(isinstance(x, int | Fraction) for x in (constant, slope))
+            if not known or slope == 0 or rest(name, 3) != constant + 3 * slope:
                 continue
         except OtimesError:  # a division by zero, a root that is not rational
             continue

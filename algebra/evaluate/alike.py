@@ -23,8 +23,9 @@ from otimes.algebra.budget import spend
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.affine import AffineMember
+from otimes.algebra.language.constants import PI, exact_pi
 from otimes.algebra.language.functions import value_of
-from otimes.algebra.language.intervals import Interval
+from otimes.algebra.language.intervals import Interval, root
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import ConcatHeads, FamilyMember, HeadSum, OneHot, StackHeads
 from otimes.algebra.language.nonlinear import (
@@ -161,6 +162,8 @@ class Classes:
             return Fraction(e.p, e.q) if e.q != 1 else int(e)
         if isinstance(e, sympy.Symbol):
             name = key(e)
+            if e == PI:
+                return exact_pi()
             for known in (at, self.numbers.sizes, self.numbers.scalars):
                 if name in known:
                     return known[name]
@@ -192,9 +195,8 @@ class Classes:
             if exponent < 0 and not bool(base != 0):
                 raise NoValue("a division by zero")
             return _over(1, base ** -int(exponent)) if exponent < 0 else base ** int(exponent)
-        if abs(exponent) == sympy.S.Half and isinstance(base, int | Fraction) and base > 0:
-            root = value_of("rsqrt", base)
-            return root if exponent < 0 else base * root
+        if isinstance(exponent, sympy.Rational):
+            return root(base, Fraction(exponent.p, exponent.q))
         raise NoValue("a power without an exact value")
 
     def bodies(self, body: Any, index: Any, count: Any, at: Mapping[str, int]) -> Iterator[Any]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import reduce
 from importlib import import_module
-from math import prod
+from math import pi, prod
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -27,12 +27,14 @@ from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.backends import is_torch
 from otimes.algebra.language.binders import standardised
 from otimes.algebra.language.coefficients import Coefficient
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.deferred import Deferred, is_installed
 from otimes.algebra.language.index_arithmetic import without_arithmetic
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.positions import kind_of
 from otimes.algebra.language.roots import exact_root
 from otimes.algebra.language.shapes import inspect, with_ranges
+from otimes.algebra.language.trees import key
 from otimes.algebra.reading.constants import is_constant
 from otimes.algebra.reading.opaque_functions import on_arrays
 from otimes.algebra.reading.read import read
@@ -101,7 +103,7 @@ class Values:
         self.arrays: dict[str, Any] = {}
         self.sizes: dict[str, int] = {}
         self.indices = {n: _integer(n, named[n]) for n in signature.indices if n in named}
-        missing = [name for name in (*signature.tensors, *signature.scalars) if name not in named]
+        missing = [name for name in (*signature.tensors, *signature.unknown) if name not in named]
         if missing:
             raise OtimesError(
                 f"no value is given for {', '.join(sorted(missing))}; given were "
@@ -129,7 +131,7 @@ class Values:
                 raise OtimesError(
                     f"the expression has the index {largest}, but {count} is {self.size(count)}"
                 )
-        self.scalars = {name: named[name] for name in signature.scalars}
+        self.scalars = {name: named[name] for name in signature.unknown}
         exact = [isinstance(array, ExactArray) for array in self.arrays.values()]
         numbers = [isinstance(value, int | Fraction) for value in self.scalars.values()]
         self.are_exact = all((*exact, *numbers)) and (any(exact) or not is_installed("numpy"))
@@ -526,7 +528,9 @@ def _number(coefficient: Coefficient, numbers: Mapping[str, Any], like: Any) -> 
     def root(base: Any, exponent: Fraction) -> Any:
         return exact_root(base, exponent) if exact else float(base) ** float(exponent)
 
-    value = coefficients.value_at(coefficient, numbers, root)
+    if exact and key(PI) in coefficients.names(coefficient):
+        raise OtimesError("π is irrational: evaluate this at floating-point numbers")
+    value = coefficients.value_at(coefficient, {**numbers, key(PI): pi}, root)
     if isinstance(value, Fraction) and not (exact and like.dtype.kind == "O"):
         return value.numerator / value.denominator
     return value

@@ -26,9 +26,10 @@ from otimes.algebra.evaluate.operations import EXACT, Exact, Floating, Operation
 from otimes.algebra.evaluate.operations import exact_inverse as exact_inverse
 from otimes.algebra.evaluate.operations import on_floats as on_floats
 from otimes.algebra.language.affine import AffineMember
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.defined import CLASSES, entrywise_power, unfolded
-from otimes.algebra.language.intervals import Interval
+from otimes.algebra.language.intervals import Interval, root
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
     ConcatHeads,
@@ -49,7 +50,7 @@ from otimes.algebra.language.nonlinear import (
     definition,
 )
 from otimes.algebra.language.positions import KINDS, Positional
-from otimes.algebra.language.roots import Number, exact_root
+from otimes.algebra.language.roots import Number
 from otimes.algebra.language.trees import key
 from otimes.algebra.language.unicode import short_text
 
@@ -188,6 +189,8 @@ def _evaluated(e: Any, a: Assignment, indices: dict[str, int]) -> Any:
 
 def _symbol(e: sympy.Symbol, a: Assignment, indices: dict[str, int]) -> Any:
     name = key(e)
+    if e == PI and name not in a.scalars:
+        return a.operations.pi()
     return a.sizes[name] if name in a.sizes else a.scalars[name]
 
 
@@ -316,10 +319,12 @@ def _scalar_power(e: sympy.Pow, a: Assignment, indices: dict[str, int]) -> Any:
     if isinstance(base, Interval) and e.exp.is_Integer:
         return base ** int(e.exp)
     if isinstance(e.exp, sympy.Rational) and not e.exp.is_Integer:
-        return exact_root(base, Fraction(int(e.exp.p), int(e.exp.q)))
+        return root(base, Fraction(int(e.exp.p), int(e.exp.q)))
     exponent = _value(e.exp, a, indices)
-    if Fraction(exponent).denominator != 1:
-        return exact_root(base, Fraction(exponent))
+    if isinstance(exponent, Interval):
+        raise OtimesError(f"the exponent of {short_text(e)} is not rational at these values")
+    if Fraction(exponent).denominator != 1 or isinstance(base, Interval):
+        return root(base, Fraction(exponent))
     exponent = int(exponent)
     a.operations.check_power(exponent)
     spend(_power_work(base, abs(exponent)))
@@ -465,6 +470,7 @@ _EVALUATORS: dict[type, Callable[[Any, Assignment, dict[str, int]], Any]] = {
     **dict.fromkeys(_OF_VALUES, _of_values),
     **dict.fromkeys(_RATIONALS, lambda e, a, _: a.operations.rational(e)),
     **dict.fromkeys((sympy.Symbol, sympy.Dummy), _symbol),
+    type(sympy.pi): lambda _, a, __: a.operations.pi(),
     sympy.MatrixSymbol: lambda e, a, _: a.arrays[e.name],
     FamilyMember: lambda e, a, at: a.arrays[e.family.name][tuple(_at(i, at) for i in e.indices)],
     sympy.Identity: lambda e, a, _: a.operations.identity(a.size(e.shape[0])),

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
+from math import pi
 from typing import TYPE_CHECKING, Any
 
 import sympy
@@ -21,6 +22,7 @@ from otimes.algebra.evaluate import exact_arrays
 from otimes.algebra.evaluate.echelon import reduce_rows
 from otimes.algebra.evaluate.exact_arrays import ExactArray
 from otimes.algebra.language import functions
+from otimes.algebra.language.constants import exact_pi
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.intervals import Interval
 from otimes.algebra.language.nonlinear import INVERSE, SOFTMAX
@@ -47,6 +49,9 @@ class Exact:
 
     def rational(self, number: sympy.Rational) -> Number:
         return int(number) if number.is_Integer else Fraction(int(number.p), int(number.q))
+
+    def pi(self) -> Interval:
+        return exact_pi()
 
     def zeros(self, rows: int, cols: int) -> ExactArray:
         return exact_arrays.zeros((rows, cols))
@@ -131,6 +136,9 @@ class Floating:
 
     def rational(self, number: sympy.Rational) -> float:
         return float(number)
+
+    def pi(self) -> float:
+        return pi
 
     def zeros(self, rows: int, cols: int) -> Any:
         return self.made(np.zeros((rows, cols)))

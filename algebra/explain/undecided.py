@@ -140,6 +140,9 @@ def _function_in(reading: Interpretation, d: Diagram, known: dict[str, Applied])
 
 
 def _is_positive(c: Coefficient) -> bool:
+    """Return whether a coefficient is written without a minus before it, or as a sum."""
+    if isinstance(c, coefficients.Scalar) and len(c.numerator) > 1:
+        return True
     return not str(coefficients.to_sympy(c)).startswith("-")
 
 

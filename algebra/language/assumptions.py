@@ -21,6 +21,7 @@ from sympy.core.relational import Relational
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.coefficients import Monomial, Polynomial
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.trees import key
 from otimes.algebra.language.unicode import short_text
@@ -178,6 +179,8 @@ def flags_of(symbol: sympy.Symbol) -> Flags:
     """Return those SymPy assumptions of a scalar symbol that the language supports."""
     if not symbol.is_commutative or _declares(symbol, _PLAIN):
         return NOTHING
+    if symbol == PI:
+        return POSITIVE
     closure = _closure(symbol, "a scalar is a real number", real=True)
     if closure.get("zero"):
         raise LanguageError(f"the symbol {symbol} is declared zero: write 0 instead")

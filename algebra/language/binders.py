@@ -11,7 +11,8 @@ Such an expression is returned unchanged. Our classes declare their bound indice
 `free_symbols` and `substituted` need to know which symbols are free.
 
 >>> from sympy import Dummy, MatrixSymbol, Symbol
->>> from otimes.algebra.language.linear import Family, HeadSum
+>>> from otimes.algebra.language.constants import PI
+from otimes.algebra.language.linear import Family, HeadSum
 >>> n, H, h = Symbol("n"), Symbol("H"), Symbol("h")
 >>> A = Family("A", (H,), n, n)
 >>> substituted(HeadSum(A[h] * A[Symbol("g")], (h, H)), {Symbol("g"): h}).limits
@@ -34,6 +35,7 @@ from sympy import Symbol
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.errors import LanguageError
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.trees import rebuilt
 
 Pair = tuple[Any, Any]
@@ -301,7 +303,7 @@ class _Renaming:
         """Return new symbols for the free symbols that must be renamed; plain ones choose first."""
         claimed: set[str] = set()
         others: list[Symbol] = []
-        for symbol in chain.from_iterable(found.symbols.values()):
+        for symbol in sorted(chain.from_iterable(found.symbols.values()), key=lambda s: s != PI):
             if symbol in free and symbol.name not in claimed and found.is_plain(symbol):
                 claimed.add(symbol.name)
             elif symbol in free:

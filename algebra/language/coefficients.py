@@ -18,6 +18,7 @@ import sympy
 
 from otimes.algebra.budget import spend, weight
 from otimes.algebra.errors import LanguageError
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.trees import key
 from otimes.algebra.language.unicode import short_text
@@ -158,6 +159,8 @@ def from_sympy(expression: sympy.Expr, nonnegative: Collection[str] = ()) -> Coe
         return Fraction(int(expression.p), int(expression.q))
     if isinstance(expression, sympy.Symbol):
         return generator(key(expression))
+    if expression is sympy.pi:
+        return generator(key(PI))
     if isinstance(expression, sympy.Add):
         return sum(from_sympy(term, nonnegative) for term in expression.args)
     if isinstance(expression, sympy.Mul):
@@ -167,7 +170,7 @@ def from_sympy(expression: sympy.Expr, nonnegative: Collection[str] = ()) -> Coe
         if isinstance(expression.exp, sympy.Integer):
             return power(base, int(expression.exp))
         symbols = expression.base.free_symbols
-        roots = {key(s) for s in symbols if s.is_nonnegative or key(s) in nonnegative}
+        roots = {key(s) for s in symbols if s.is_nonnegative or key(s) in nonnegative} | {key(PI)}
         return root(base, Fraction(int(expression.exp.p), int(expression.exp.q)), roots, expression)
     if isinstance(expression, sympy.Float):
         raise LanguageError(

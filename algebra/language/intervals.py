@@ -2,7 +2,7 @@
 
 The arithmetic is mpmath's, rounded outwards, so a relation that holds for two intervals holds for
 the numbers. Comparison is three-valued: `x != y` is True if the numbers certainly differ, `x == y`
-if they are certainly equal; both are False if neither is certain.
+if they are certainly equal, and likewise `x < y`; each is False if it is not certain.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from fractions import Fraction
 from typing import Any
 
 from mpmath import iv
-from mpmath.libmp import from_int, mpf_eq, mpf_lt, mpi_add, mpi_div, mpi_mul, mpi_sub
+from mpmath.libmp import from_int, mpf_eq, mpf_le, mpf_lt, mpi_add, mpi_div, mpi_mul, mpi_sub
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.roots import HIGHEST_POWER, exact_root
 
 PRECISION = 200  # bits
 Ends = tuple[Any, Any]
@@ -67,6 +70,18 @@ class Interval:
         (a, b), (c, d) = self.bounds._mpi_, _ends(other)
         return bool(mpf_lt(b, c) or mpf_lt(d, a))
 
+    def __lt__(self, other: Any) -> bool:
+        return bool(mpf_lt(self.bounds._mpi_[1], _ends(other)[0]))
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(mpf_lt(_ends(other)[1], self.bounds._mpi_[0]))
+
+    def __le__(self, other: Any) -> bool:
+        return bool(mpf_le(self.bounds._mpi_[1], _ends(other)[0]))
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(mpf_le(_ends(other)[1], self.bounds._mpi_[0]))
+
     __hash__ = None  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
@@ -86,6 +101,24 @@ def bounds(value: Any) -> Any:
     """Return an int, Fraction or Interval as an mpmath interval."""
     iv.prec = PRECISION
     return value.bounds if isinstance(value, Interval) else iv.make_mpf(_ends(value))
+
+
+def root(base: int | Fraction | Interval, exponent: Fraction) -> int | Fraction | Interval:
+    """Return a power of a positive number: exactly if it is rational, else within an interval.
+
+    Raises OtimesError for the power of a number that may not be positive.
+    """
+    if not isinstance(base, Interval):
+        try:
+            return exact_root(base, exponent)
+        except OtimesError:
+            if base <= 0 or abs(exponent) > HIGHEST_POWER:
+                raise
+    x = bounds(base)
+    if not x.a > 0:
+        raise OtimesError(f"{base}**({exponent}) may not be defined")
+    found = iv.sqrt(x) ** exponent.numerator if exponent.denominator == 2 else None
+    return Interval(iv.exp(iv.log(x) * bounds(exponent)) if found is None else found)
 
 
 def _ends(value: Any) -> Ends:

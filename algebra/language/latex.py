@@ -18,7 +18,7 @@ from otimes.algebra.language.trees import offset
 
 CAPITALS = ["Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Phi", "Psi", "Omega"]
 OF_MATRICES = (sympy.Trace, MatrixElement, sympy.Sum, sympy.KroneckerDelta)
-UNICODE = {"Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # named by induction: the first layers
+UNICODE = {"π": "pi", "Π": "Pi", "Σ": "Sigma", "Ω": "Omega"}  # named by induction: the first layers
 # classes that need brackets as a factor of a product
 LOOSE = (sympy.MatMul, sympy.MatAdd, sympy.Add, sympy.KroneckerProduct, sympy.HadamardProduct)
 GREEK = {*greek_letters_set, *CAPITALS}

@@ -20,6 +20,7 @@ from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatri
 from otimes.algebra.errors import LanguageError, ShapeError
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.assumptions import check_index, declared
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.declared import Declared
 from otimes.algebra.language.linear import Family
 from otimes.algebra.language.nonlinear import CAUSAL_MASK
@@ -232,7 +233,7 @@ class _Reader:
                     raise ShapeError(f"a matrix is used as a number in {short_text(e)}")
             if isinstance(e.exp, sympy.Rational) and not isinstance(e.exp, sympy.Integer):
                 roots = self.signature.roots
-                for symbol in e.base.free_symbols:
+                for symbol in e.base.free_symbols - {PI}:
                     degree = lcm(roots.get(key(symbol), 1), int(e.exp.q))
                     if degree > HIGHEST_ROOT:
                         raise LanguageError(
@@ -240,6 +241,8 @@ class _Reader:
                             f"language has them up to {HIGHEST_ROOT}: name the root by a symbol"
                         )
                     roots[key(symbol)] = degree
+        elif e is sympy.pi:
+            self.signature.scalars[key(PI)] = PI
         elif not isinstance(e, sympy.Rational):
             if isinstance(e, sympy.Float):
                 raise LanguageError(

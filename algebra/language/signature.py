@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import sympy
 
 from otimes.algebra.language.assumptions import NONE, Assumptions
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import Family
 
 
@@ -35,3 +36,8 @@ class Signature:
     partial: bool = False  # whether a function of entries has no value at some numbers
     # of symbols, and inequalities; sizes are positive integers besides
     assumptions: Assumptions = NONE
+
+    @property
+    def unknown(self) -> list[str]:
+        """The names of the scalars that may be any number: of all but π."""
+        return [name for name, symbol in self.scalars.items() if symbol != PI]

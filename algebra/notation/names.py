@@ -11,6 +11,7 @@ import sympy
 from sympy import Identity, MatrixSymbol, OneMatrix, ZeroMatrix
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import (
     Family,
 )
@@ -249,6 +250,8 @@ class Names(ABC):
                 return None
             size = self._subscript_size(e) or self.solver.fresh()
             return Typed((size, size), lambda: Identity(self.solver.expression(size)), e.span)
+        if e.base == r"\pi" and not (e.style or e.marks or e.sub or e.sup):
+            return Typed(None, lambda: PI, e.span)
         if e.base in ("0", "1") and e.style:
             return self._ones(e, OneMatrix if e.base == "1" else ZeroMatrix)
         return None
