@@ -125,6 +125,12 @@ def ministral3_positions(decoder: Decoder, name: str, settings: Settings) -> Fie
     return {**fields, "n_ctx": min(fields["n_ctx"], first)} if grows and first else fields
 
 
+OF_GEMMA = {
+    *(ATTENTION_BIAS | WINDOWS),
+    *("query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"),
+}
+ONE_WAY = {**WHOLE, "use_bidirectional_attention": (None, False)}
+
 LIKE_LLAMA: dict[str, Decoder] = {
     "cohere": decoder(
         ATTENTION_BIAS | {"use_qk_norm", "logit_scale"},
@@ -237,14 +243,12 @@ LIKE_LLAMA: dict[str, Decoder] = {
         **GLM,
     ),
     "vaultgemma": decoder(
-        ATTENTION_BIAS
-        | WINDOWS
-        | {"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"},
+        OF_GEMMA,
         norms={"ln1": "input_layernorm", "ln2": "pre_feedforward_layernorm"},
         act="hidden_activation",
         biases=llama_biases,
         more=gemma2,
-        only={**WHOLE, "use_bidirectional_attention": (None, False)},
+        only=ONE_WAY,
     ),
     "llama": decoder(
         {"attention_bias", "mlp_bias"},
@@ -280,24 +284,19 @@ LIKE_LLAMA: dict[str, Decoder] = {
         ATTENTION_BIAS | {"hidden_activation"},
         biases=llama_biases,
         more=gemma,
-        only={**WHOLE, "use_bidirectional_attention": (None, False)},
+        only=ONE_WAY,
     ),
     "gemma2": decoder(
-        ATTENTION_BIAS
-        | WINDOWS
-        | {"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"},
+        OF_GEMMA,
         norms=BOTH,
         order="both",
         act="hidden_activation",
         biases=llama_biases,
         more=gemma2,
-        only={**WHOLE, "use_bidirectional_attention": (None, False)},
+        only=ONE_WAY,
     ),
     "gemma3_text": decoder(
-        ATTENTION_BIAS
-        | WINDOWS
-        | {"query_pre_attn_scalar", "attn_logit_softcapping", "final_logit_softcapping"}
-        | {"rope_local_base_freq", "sliding_window_pattern"},
+        OF_GEMMA | {"rope_local_base_freq", "sliding_window_pattern"},
         norms=BOTH,
         order="both",
         act="hidden_activation",
@@ -306,7 +305,7 @@ LIKE_LLAMA: dict[str, Decoder] = {
         heads_first=True,
         qk=QK,
         qk_norm="head",
-        only={**WHOLE, "use_bidirectional_attention": (None, False)},
+        only=ONE_WAY,
     ),
     "phi": decoder(
         {"partial_rotary_factor"},

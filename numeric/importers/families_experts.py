@@ -255,6 +255,16 @@ OF_DEEPSEEK = {
 }
 OF_QWEN = {"decoder_sparse_step", "mlp_only_layers", "norm_topk_prob"}
 
+LIKE_DEEPSEEK_3 = decoder(
+    LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
+    {"rope_interleave"},
+    biases=lambda settings: ("b_choice",),
+    positions=latent_positions,
+    more=deepseek3,
+    experts=DEEPSEEK,
+    only={**WHOLE, "attention_bias": (False, None)},
+)
+
 DECODERS: dict[str, Decoder] = {
     "granitemoe": decoder(
         ATTENTION_BIAS | GRANITE.settings | SCALES,
@@ -273,15 +283,7 @@ DECODERS: dict[str, Decoder] = {
         qk=QK,
         only={},
     ),
-    "glm4_moe_lite": decoder(
-        LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
-        {"rope_interleave"},
-        biases=lambda settings: ("b_choice",),
-        positions=lambda decoder, name, settings: latent_positions(name, settings),
-        more=deepseek3,
-        experts=DEEPSEEK,
-        only={**WHOLE, "attention_bias": (False, None)},
-    ),
+    "glm4_moe_lite": LIKE_DEEPSEEK_3,
     "solar_open": decoder(
         ATTENTION_BIAS | DEEPSEEK.settings | OF_DEEPSEEK,
         biases=lambda settings: (*query_biases(settings), "b_choice"),
@@ -381,19 +383,11 @@ DECODERS: dict[str, Decoder] = {
     "deepseek_v2": decoder(
         LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
         {"topk_method"},
-        positions=lambda decoder, name, settings: latent_positions(name, settings),
+        positions=latent_positions,
         more=deepseek2,
         experts=DEEPSEEK,
         only={**WHOLE, "mlp_bias": (False, None), "attention_bias": (False, None)},
     ),
-    "deepseek_v3": decoder(
-        LATENTS | DEEPSEEK.settings | OF_DEEPSEEK,
-        {"rope_interleave"},
-        biases=lambda settings: ("b_choice",),
-        positions=lambda decoder, name, settings: latent_positions(name, settings),
-        more=deepseek3,
-        experts=DEEPSEEK,
-        only={**WHOLE, "attention_bias": (False, None)},
-    ),
+    "deepseek_v3": LIKE_DEEPSEEK_3,
 }
 """The families with experts, by their `model_type`."""

@@ -103,18 +103,26 @@ def falcon_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
     return {**fields, "alibi_slopes": tuple(scale * each for each in fields["alibi_slopes"])}
 
 
-def gptj_settings(name: str, settings: Settings) -> Settings:
-    """Return the settings of GPT-J under the names of Llama."""
-    names = {
-        "n_embd": "hidden_size",
-        "n_layer": "num_hidden_layers",
-        "n_head": "num_attention_heads",
-        "n_positions": "max_position_embeddings",
-        "activation_function": "hidden_act",
-    }
-    settings.size("rotary_dim")
+OF_GPT2 = {
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_positions": "max_position_embeddings",
+    "activation_function": "hidden_act",
+}
+"""The settings of GPT-2 and those made after it, by the names of Llama."""
+
+
+def gpt2_settings(name: str, settings: Settings, **more: Any) -> Settings:
+    """Return the settings of a family made after GPT-2 under the names of Llama."""
     width = settings.get("n_inner") or 4 * settings.size("n_embd")
-    return renamed(settings, names, intermediate_size=width)
+    return renamed(settings, OF_GPT2, intermediate_size=width, **more)
+
+
+def gptj_settings(name: str, settings: Settings) -> Settings:
+    """Return the settings of GPT-J, which say how many dimensions are rotated."""
+    settings.size("rotary_dim")
+    return gpt2_settings(name, settings)
 
 
 def gptj_positions(decoder: Decoder, name: str, settings: Settings) -> Fields:
@@ -165,16 +173,8 @@ def gpt_neo(name: str, settings: Settings) -> Fields:
 
 
 def bigcode_settings(name: str, settings: Settings) -> Settings:
-    """Return the settings of GPT-BigCode under the names of Llama: all heads share one key."""
-    names = {
-        "n_embd": "hidden_size",
-        "n_layer": "num_hidden_layers",
-        "n_head": "num_attention_heads",
-        "n_positions": "max_position_embeddings",
-        "activation_function": "hidden_act",
-    }
-    width = settings.get("n_inner") or 4 * settings.size("n_embd")
-    return renamed(settings, names, intermediate_size=width, num_key_value_heads=1)
+    """Return the settings of GPT-BigCode: all heads share one key."""
+    return gpt2_settings(name, settings, num_key_value_heads=1)
 
 
 def olmo_settings(name: str, settings: Settings) -> Settings:
@@ -242,8 +242,7 @@ DECODERS: dict[str, Decoder] = {
         only={**WHOLE, "clip_qkv": (None,)},
     ),
     "gptj": decoder(
-        {"n_embd", "n_layer", "n_head", "n_positions", "n_ctx", "n_inner", "rotary_dim"},
-        {"activation_function"},
+        {*OF_GPT2, "n_ctx", "n_inner", "rotary_dim"},
         norms={"ln1": "ln_1", "ln2": "ln_1"},
         norm="layer",
         eps="layer_norm_epsilon",
@@ -292,7 +291,7 @@ DECODERS: dict[str, Decoder] = {
         only={},
     ),
     "gpt_bigcode": decoder(
-        {"n_embd", "n_layer", "n_head", "n_positions", "n_inner", "activation_function"},
+        {*OF_GPT2, "n_inner"},
         {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32", "num_key_value_heads"},
         {"validate_runner_input", "pre_allocate_kv_cache", "max_batch_size", "max_sequence_length"},
         **GPT_NAMES,

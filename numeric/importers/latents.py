@@ -41,8 +41,8 @@ def latent_fields(name: str, settings: Settings) -> Fields:
     }
 
 
-def latent_positions(name: str, settings: Settings) -> Fields:
-    """Return the rotary fields of the dimensions that are rotated."""
+def latent_positions(decoder: Any, name: str, settings: Settings) -> Fields:
+    """Return the rotary fields of the dimensions that are rotated, as `Decoder.positions` does."""
     between = settings.get("rope_interleave", True)
     layout = "interleaved" if between or between is None else "half"
     return {**rotary(name, settings, settings.size("qk_rope_head_dim")), "rotary_layout": layout}
