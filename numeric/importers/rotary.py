@@ -63,7 +63,9 @@ def _check_keys(name: str, said: Mapping[str, Any]) -> None:
     other = said.keys() - parts.keys() if "" not in parts else set()
     for each in parts.values():
         kind = each.get("rope_type", each.get("type", "default"))
-        known = {*EVERY_KIND, *STRETCH.get(kind, ()), *OPTIONAL.get(kind, ())}
+        if kind not in STRETCH:  # which is refused by itself
+            continue
+        known = {*EVERY_KIND, *STRETCH[kind], *OPTIONAL.get(kind, ())}
         other |= {key for key, value in each.items() if key not in known and value is not None}
     if other:
         raise OtimesError(

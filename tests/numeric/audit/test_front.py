@@ -7,7 +7,9 @@ import pytest
 import torch
 
 import otimes as ot
+from otimes.numeric.importers.checkpoint import Settings
 from otimes.numeric.importers.huggingface import model_of
+from otimes.numeric.importers.rotary import rotary
 from otimes.numeric.load import of_mapping
 from otimes.numeric.model import save_model
 from otimes.numeric.random_weights import random_model
@@ -162,6 +164,24 @@ def test_what_cannot_be_audited_is_refused_in_a_sentence(call, says: str) -> Non
 def test_settings_that_are_not_understood_are_refused_by_name(kind, settings, says) -> None:
     with pytest.raises(ot.OtimesError, match=says):
         model_of("theirs", kind, settings, {})
+
+
+@pytest.mark.parametrize(
+    ("rope", "says"),
+    [
+        ({"rope_theta": 9.0, "alpha": 2.0, "beta": None}, "theirs has alpha in its rotary"),
+        ({"rope_type": "linear", "factor": 2.0, "mscale": 1.0}, "has mscale in its rotary"),
+        ({"rope_type": "new", "alpha": 2.0}, "has rope_type='new', which changes the rotary"),
+        (
+            {"full_attention": {"rope_theta": 9.0}, "chunked_attention": {"rope_theta": 9.0}},
+            "has chunked_attention in its rotary",
+        ),
+    ],
+)
+def test_a_rotary_parameter_that_is_not_known_is_refused(rope, says) -> None:
+    settings = {"max_position_embeddings": 20, "rope_parameters": rope}
+    with pytest.raises(ot.OtimesError, match=says):
+        rotary("theirs", Settings("theirs", settings), 8)
 
 
 def test_the_report_reads_as_sentences_as_json_and_as_a_page() -> None:
