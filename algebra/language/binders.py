@@ -12,7 +12,7 @@ Such an expression is returned unchanged. Our classes declare their bound indice
 
 >>> from sympy import Dummy, MatrixSymbol, Symbol
 >>> from otimes.algebra.language.constants import PI
-from otimes.algebra.language.linear import Family, HeadSum
+>>> from otimes.algebra.language.linear import Family, HeadSum
 >>> n, H, h = Symbol("n"), Symbol("H"), Symbol("h")
 >>> A = Family("A", (H,), n, n)
 >>> substituted(HeadSum(A[h] * A[Symbol("g")], (h, H)), {Symbol("g"): h}).limits
