@@ -40,6 +40,7 @@ from otimes.proofs.documents.circumstances import (
     is_of_differentials,
     says_what_a_word_means,
 )
+from otimes.proofs.documents.conclusions import equations_in, is_concluded, refuted_by, says_more
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import (
     Context,
@@ -49,6 +50,7 @@ from otimes.proofs.documents.context import (
 )
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.every_reading import has_assumption
+from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, assumes, plain_words
 from otimes.proofs.documents.related import keys_in
@@ -322,6 +324,30 @@ class LinkChecker(Definitions):
                 return False
         return defined > 0 and f"as on line {item.line}" in found.why
 
+    def _concluded(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the refutation of a conclusion by what is stated before it, or None.
+
+        None if there are formulas about its symbols that were not read, or words that may assume
+        more, in the paragraphs that name these.
+        """
+        mine = keys_in(left) | keys_in(right)
+        before = [e for e in self.items if e.formula.start < item.formula.start]
+        near = [e for e in before if self.document.is_one_paragraph(e.line, item.line)]
+        terms = [(e.line, term) for e in before for s in e.statements for term in s.terms]
+        lines = {line for line, term in terms if mine & keys_in(term)}
+        lines |= {each.line for each in (*near, item)}
+        if any(each.error for each in near):
+            return None
+        if any(says_more(self.document.words_near(line)) for line in lines):
+            return None
+        given = self.context.declared_hypotheses([left, right])  # also of other sections
+        for each in near:
+            stated = equations_in(each.statements)
+            if stated is None:
+                return None
+            given += [Hypothesis(*pair, f"line {each.line}", declared=True) for pair in stated]
+        return refuted_by(left, right, given, self.context.symbols_at(item.line))
+
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
         if isinstance(term, Name) and k == 0:
@@ -476,6 +502,8 @@ class LinkChecker(Definitions):
             shape = self.judge.shapes([left, right], item.line, source)
             return shape or Found("definition", "it is assumed")
         found = self.judge.claim(left, right, item.line, source)
+        if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
+            found = self._concluded(item, left, right) or found
         if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
             new = self._introduced(left, right)
             if new:

@@ -1,0 +1,45 @@
+"""What a text concludes by “then” from equations: false under these, or left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+SHAPES = (
+    r"Let $A, B, C, W \in \mathbb{R}^{n \times n}$, $X \in \mathbb{R}^{n \times d}$ and "
+    r"$U, V \in \mathbb{R}^{n \times r}$."
+)
+FALSE = [
+    r"Assume that $U^\top U = I$. Then $$U U^\top = I.$$",
+    r"Suppose $W^\top C W = I$ with $C = C^\top$. Hence $W^\top W = I$.",
+    r"Suppose that $A B = 0$. It follows that $B A = 0$.",
+    r"Assume $U^\top U = I$ and $V^\top V = I$. Therefore $U^\top V = I$.",
+    r"Let $A^2 = 0$ and $B^2 = 0$. Then $(A + B)^2 = 0$.",
+    r"Assume $A \mathbf{1} = \mathbf{1}$. Then $\mathbf{1}^\top A = \mathbf{1}^\top$.",
+]
+RIGHT = [
+    r"Assume that $U^\top U = I$. We also assume $U U^\top = I$.",
+    r"Assume that $U^\top U = I$ and that $U$ is square. Then $U U^\top = I$.",
+    r"Assume that $U^\top U = I$. Then $U U^\top = I$ whenever $n = r$.",
+    r"Assume that $U^\top U = I$. In the square case, then $U U^\top = I$.",
+    r"Suppose that $A B = 0$ with symmetric $A$ and $B$. Then $B A = 0$.",
+    r"Suppose that $A B = 0$, $A = A^\top$ and $B = B^\top$. Then $B A = 0$.",
+    r"Assume $W^\top W = I$. Then $W W^\top = I$.",
+    r"Assume $A^2 = 0$, $B^2 = 0$ and $A B = - B A$. Then $(A + B)^2 = 0$.",
+    r"Let $A \mathbf{1} = \mathbf{1}$, $A$ symmetric. Then $\mathbf{1}^\top A = \mathbf{1}^\top$.",
+    r"Choose $U$ so that $U^\top U = I$, and $r \ge n$. Then $U U^\top = I$.",
+    "The matrices $A$ and $B$ commute.\n\nAssume $A B = 0$. Then $B A = 0$.",
+]
+
+
+@pytest.mark.parametrize("text", FALSE)
+def test_a_false_conclusion_is_refuted(text: str) -> None:
+    last = check_text(f"{SHAPES}\n\n{text}\n").equations[-1]
+    assert last.verdict == "refuted"
+
+
+@pytest.mark.parametrize("text", RIGHT)
+def test_what_may_be_right_is_not_accused(text: str) -> None:
+    found = check_text(f"{SHAPES}\n\n{text}\n").equations
+    assert not [each for each in found if each.verdict in ("refuted", "shape")]
