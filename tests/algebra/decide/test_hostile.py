@@ -42,6 +42,7 @@ from sympy import (
 
 from otimes.algebra.budget import LEAST, STEPS, Budget
 from otimes.algebra.decide import satisfy
+from otimes.algebra.decide.matrix_families import permutation
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, kron, matadd, matmul
@@ -241,7 +242,7 @@ def test_a_quarter_of_the_usual_budget_is_enough_for_most(name: str) -> None:
 
 def test_each_member_of_a_family_that_is_drawn_counts_as_work() -> None:
     with Budget(1) as budget:
-        satisfy._members(satisfy._permutation, (96, 2, 2), random.Random(0))
+        satisfy._members(permutation, (96, 2, 2), random.Random(0))
     assert budget.spent == 96 * 2 * satisfy.CANDIDATE
 
 
