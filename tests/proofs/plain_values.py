@@ -48,14 +48,15 @@ class Other(Exception):
     """An expression or a tree that is not evaluated here."""
 
 
-def power(base: Any, exponent: Any) -> Fraction:
+def power(base: Any, exponent: Any) -> int | Fraction:
     """Return a power with an integer exponent, or a square root that is rational."""
     base, exponent = Fraction(base), Fraction(exponent)
     if exponent.denominator == 2:
-        return power(1 / reciprocal_root(base), exponent.numerator) if base else Fraction(0)
+        return power(1 / reciprocal_root(base), exponent.numerator) if base else 0
     if exponent.denominator != 1 or (base == 0 and exponent < 0):
         raise UndefinedError
-    return base ** int(exponent)
+    found = base ** int(exponent)
+    return int(found) if found.denominator == 1 else found
 
 
 def beside(parts: list[Rows]) -> Rows:
