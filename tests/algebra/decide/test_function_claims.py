@@ -179,7 +179,7 @@ def exact(rows: Any) -> Rows:
 def told(claim: Claim, verdict: Verdict) -> str:
     sides = " = ".join(map(unicode_text, (claim.lhs, claim.rhs)))
     return (
-        f"{claim.law}: {sides}\n{claim.given} {claim.lemmas}\n{verdict}\n{verdict.counterexample}"
+        f"{claim.law}: {sides}\n{claim.given} {claim.lemmas}\n{verdict!r}\n{verdict.counterexample}"
     )
 
 

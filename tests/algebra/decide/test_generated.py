@@ -62,7 +62,7 @@ def confirmed(verdict: Verdict, lhs: Any, rhs: Any) -> bool:
 
 
 def told(lhs: Any, rhs: Any, rules: list[str], verdict: Verdict) -> str:
-    return f"\n{unicode_text(lhs)}\n{unicode_text(rhs)}\n{rules}\n{verdict}"
+    return f"\n{unicode_text(lhs)}\n{unicode_text(rhs)}\n{rules}\n{verdict!r}"
 
 
 @pytest.mark.parametrize("part", range(PARTS))
