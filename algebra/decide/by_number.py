@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 
+from otimes.algebra.decide.common_factors import without_common_factors
 from otimes.algebra.decide.counterexample import SEED
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.decide.inductive_proof import by_induction
@@ -25,6 +26,7 @@ from otimes.algebra.decide.trials import (
     without_trials,
 )
 from otimes.algebra.errors import LanguageError, OtimesError
+from otimes.algebra.language.shapes import inspect
 
 INDUCTION, DEPTHS = 0.5, 0.5  # the largest share of the budget that is left
 # Rounds over symbolic depths: units for a proof by induction, most layers of a counterexample.
@@ -34,7 +36,21 @@ AS_MATRICES = 0.5  # units for a proof from laws about products over layers
 FEW = 8  # trials before a proof by induction is tried
 NUMBERED = 1.0  # units for a proof about any number of layers, of a claim about so many
 POSITIONS = 3.0  # units for a proof about one position of a recurrence
+READ_OUT = 1.5  # units for what a matrix reads out of members
 RECURRENCE = 6.0  # units for an induction over a number of members
+
+
+def read_out(question: Question) -> Decision | None:
+    """Return a proof of a claim about what a matrix reads out of members, from that about them."""
+    claim = question.claim
+    if not (claim.given and claim.is_affine) or claim.latest is not None or claim.cited:
+        return None
+    if claim.within or claim.is_last or not (claim.recurrences or claim.depths):
+        return None
+    if inspect(*claim.sides).indices:
+        return None
+    way = partial(without_common_factors, claim, question.nested)
+    return within(INDUCTION, way, READ_OUT)
 
 
 def every_number(question: Question) -> Decision | None:

@@ -50,6 +50,7 @@ class Claim:
         self.given: tuple[tuple[Any, Any], ...] = ()
         self.folded: tuple[Any, ...] | None = None  # sides and hypotheses with definitions in them
         self.is_simple = False  # whether only a short proof is looked for
+        self.is_last = False  # whether it is what a claim about a position says of the last one
         self.besides: tuple[Any, ...] = ()  # what is read as well, so that sizes are cut alike
         self.orders_done: frozenset[Any] = frozenset()  # by the inductions around it
         self.facts = self.fixed = len(hypotheses)

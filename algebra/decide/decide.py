@@ -44,6 +44,7 @@ STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("the hypotheses as they are stated", from_equations.as_it_is_stated),
     ("the axioms about its functions", from_equations.with_axioms),
     ("finite sums written out", from_sides.finite_sums),
+    ("what is read out of a state", by_number.read_out),
     ("induction over a number of members", by_number.every_number),
     ("induction over positions", by_number.one_position),
     ("sums of hypotheses", from_equations.from_equations),

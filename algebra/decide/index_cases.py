@@ -33,8 +33,10 @@ from otimes.algebra.language.binders import (
 )
 from otimes.algebra.language.index_ranges import SIZED, SUMS, not_negative
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, FamilyMember
+from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matadd
 from otimes.algebra.language.trees import rebuilt
+
+FEW = 4  # terms that are written out
 
 
 class Case(NamedTuple):
@@ -252,11 +254,19 @@ def _at(e: Any, values: Mapping[Symbol, Any]) -> Any:
 
 def _settled(e: Any) -> Any:
     if isinstance(e, FamilyMember):
-        return e.family[tuple(map(added, e.indices))]
+        return _settled(e.family)[tuple(map(added, e.indices))]
+    if isinstance(e, Family):
+        counts = [
+            tuple(map(added, count)) if isinstance(count, sympy.Tuple) else added(count)
+            for count in e.args[1]
+        ]
+        return Family(e.name, counts, *map(added, e.shape))
     if not e.args or isinstance(e, SIZED):
         return e
     if isinstance(e, SUMS) and (vanished := _over_nothing(e)) is not None:
         return vanished
+    if isinstance(e, SUMS) and (terms := _written_out(e)) is not None:
+        return terms
     if isinstance(e, sympy.Tuple):
         return sympy.Tuple(*map(added, e))
     if isinstance(e, sympy.MatPow | sympy.Pow):
@@ -270,6 +280,16 @@ def _settled(e: Any) -> Any:
 def added(value: Any) -> Any:
     """Return a number with its terms added up."""
     return sympy.expand(value.doit())
+
+
+def _written_out(e: Any) -> Any:
+    """Return a sum over a few values written out, or None for another one."""
+    limit = e.args[1]
+    if not isinstance(e, HeadSum) or len(e.args) != 2 or not added(limit[1]).is_Integer:
+        return None
+    count = int(added(limit[1]))
+    terms = [_at(e.body, {limit[0]: sympy.Integer(k)}) for k in range(count)]
+    return None if not 0 < count <= FEW else matadd(*terms) if terms[1:] else terms[0]
 
 
 def _over_nothing(e: Any) -> Any:

@@ -106,6 +106,8 @@ def _proof(
         return None
     try:
         at_end = _at(claim, index, found.depth - shift)
+        if at_end is not None:
+            at_end.is_last = True
         end = _proved(at_end, decided)
         if end is None or presupposed_in(at_end) is not None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sympy import Inverse, Sum, Trace
+from sympy import Inverse, MatrixSymbol, Sum, Trace, ZeroMatrix
 
 import otimes as ot
 from tests.algebra.decide.unrolled import (
@@ -13,6 +13,7 @@ from tests.algebra.decide.unrolled import (
     F,
     I,
     L,
+    St,
     Suite,
     W,
     X,
@@ -21,19 +22,23 @@ from tests.algebra.decide.unrolled import (
     be,
     claim,
     d,
+    ga,
     i,
     j,
     k,
+    key,
     l,
     m,
     n,
     paths,
     prod,
     pw,
+    qq,
     s,
     t,
     tot,
     upto,
+    val,
     w,
     z,
 )
@@ -177,4 +182,32 @@ SUITE.both(
     "an entry and the members beside it",
     claim(A[i + 1, k] * av[i + 1] - A[i + 1, k] * av[i], A[i + 1, k] * (av[i + 1] - av[i])),
     claim(A[i + 1, k] * av[i + 1] - A[i + 1, k] * av[i], A[i, k] * (av[i + 1] - av[i])),
+)
+
+
+# -- what is read out of a state -------------------------------------------------------------------
+
+ret = [(St[t + 1], ga * St[t] + key[t] * val[t].T), (St[0], ZeroMatrix(d, d))]
+xs, C = ot.Family("xs", (n + 1,), d, 1), MatrixSymbol("C", m, d)
+driven = [(xs[t + 1], W * xs[t] + us[t]), (xs[0], ZeroMatrix(d, 1))]
+read = ga ** (i - j) * (qq[i].T * key[j]) * val[j].T
+SUITE.both(
+    "retention, read after the write",
+    claim(qq[i].T * St[i + 1], upto(read, j, i), ret),
+    claim(qq[i].T * St[i + 1], upto(ga * read, j, i), ret),
+)
+SUITE.both(
+    "a driven state, read out",
+    claim(C * xs[i + 1], upto(C * pw(W, i - j) * us[j], j, i), driven),
+    claim(C * xs[i + 1], upto(C * pw(W, j) * us[j], j, i), driven),
+)
+SUITE.both(
+    "a state, read out",
+    claim(C * xs[i], C * pw(W, i) * xs[0], [(xs[t + 1], W * xs[t])]),
+    claim(C * xs[i], C * pw(W, i + 1) * xs[0], [(xs[t + 1], W * xs[t])]),
+)
+SUITE.both(
+    "logits of the stream",
+    claim(z[L] * W, z[0] * W + tot(F[l] * z[l] * W), stream),
+    claim(z[L] * W, z[0] * W + tot(F[l] * z[0] * W), stream),
 )
