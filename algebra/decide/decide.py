@@ -34,7 +34,8 @@ from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
-WHOLE = 0.6  # before the cases of a free index
+WHOLE = 0.65  # and before the cases of a free index
+CASES = 1.2  # units for these
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", from_sides.one_normal_form),
@@ -130,11 +131,11 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
     try:
         found = within(WHOLE, lambda: case(lhs, rhs, given))
     except OtimesError:
-        if (cases := in_cases(lhs, rhs, given, case)) is None:
+        if (cases := within(1.0, partial(in_cases, lhs, rhs, given, case), CASES)) is None:
             raise
         return cases
     if found is None or found.status == "undecided":
-        found = in_cases(lhs, rhs, given, case) or found
+        found = within(1.0, partial(in_cases, lhs, rhs, given, case), CASES) or found
     return found or Decision("undecided", "")
 
 

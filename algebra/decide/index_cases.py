@@ -81,9 +81,10 @@ def in_cases(
 
 
 def may_have_cases(lhs: Any, rhs: Any) -> bool:
-    """Return whether a claim has a free symbol that may be an index."""
+    """Return whether a claim has a free index that counts something."""
     sides = [side for side in (lhs, rhs) if isinstance(side, sympy.Basic)]
-    return any(_is_index(symbol) for side in sides for symbol in free_symbols(side))
+    free = any(_is_index(symbol) for side in sides for symbol in free_symbols(side))
+    return free and next(case_lists(lhs, rhs, ()), None) is not None
 
 
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
@@ -197,7 +198,7 @@ def _range(sides: Sequence[Any]) -> Range | None:
     bound = {i for side in sides for e in sympy.preorder_traversal(side) for i, _ in bindings(e)}
     found = [_counting(side) for side in sides]
     counting = sorted(set().union(*found) - sizes - bound, key=str)
-    if not counting:
+    if len(counting) != 1:  # of several, the cases of one leave the others
         return None
     index = counting[0]
     least, ends = 0, dict[Symbol, int]()
