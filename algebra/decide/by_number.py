@@ -28,7 +28,8 @@ from otimes.algebra.decide.trials import (
 from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.shapes import inspect
 
-INDUCTION, DEPTHS = 0.5, 0.5  # the largest share of the budget that is left
+# The largest share of the budget that is left; a proof about positions has an induction in it.
+INDUCTION, AT_POSITIONS, DEPTHS = 0.5, 0.75, 0.5
 # Rounds over symbolic depths: units for a proof by induction, most layers of a counterexample.
 DEPTH_ROUNDS = ((0.5, 10), (inf, 40))
 FIRST = 0.1  # units for each proof that is tried before any trial
@@ -81,7 +82,7 @@ def one_position(question: Question) -> Decision | None:
         if refuted is not None:
             return refuted
     for way in (at_a_position, with_closed_forms):
-        found = within(INDUCTION, partial(way, claim, question.nested), POSITIONS)
+        found = within(AT_POSITIONS, partial(way, claim, question.nested), POSITIONS)
         if found is not None:
             return found
     return None

@@ -24,7 +24,7 @@ from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
-from otimes.algebra.decide.index_cases import in_cases, may_have_cases
+from otimes.algebra.decide.index_cases import in_cases
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
@@ -34,8 +34,7 @@ from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
-WHOLE = 0.65  # and before the cases of a free index
-CASES = 1.2  # units for these
+CASES = 1.2  # units for the cases of a free index
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", from_sides.one_normal_form),
@@ -126,17 +125,22 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
     def case(*claimed: Any) -> Decision:
         return _decided_with_inverses(Claim(*claimed))
 
-    if not may_have_cases(lhs, rhs):
-        return case(lhs, rhs, given)
+    def cases() -> Decision | None:
+        with Budget(CASES):  # besides what the claim as a whole has taken
+            try:
+                return in_cases(lhs, rhs, given, case)
+            except Exhausted:
+                return None
+
     try:
-        found = within(WHOLE, lambda: case(lhs, rhs, given))
+        found = case(lhs, rhs, given)
+    except Exhausted:
+        found = Decision("undecided", "")
     except OtimesError:
-        if (cases := within(1.0, partial(in_cases, lhs, rhs, given, case), CASES)) is None:
+        if (by_cases := cases()) is None:
             raise
-        return cases
-    if found is None or found.status == "undecided":
-        found = within(1.0, partial(in_cases, lhs, rhs, given, case), CASES) or found
-    return found or Decision("undecided", "")
+        return by_cases
+    return (cases() if found.status == "undecided" else None) or found
 
 
 def _decided_with_inverses(claim: Claim) -> Decision:

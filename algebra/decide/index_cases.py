@@ -80,16 +80,11 @@ def in_cases(
     return None
 
 
-def may_have_cases(lhs: Any, rhs: Any) -> bool:
-    """Return whether a claim has a free index that counts something."""
-    sides = [side for side in (lhs, rhs) if isinstance(side, sympy.Basic)]
-    free = any(_is_index(symbol) for side in sides for symbol in free_symbols(side))
-    return free and next(case_lists(lhs, rhs, ()), None) is not None
-
-
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
     """Yield lists of claims, each list all cases of one free index; the first one is the main."""
     if not all(isinstance(e, sympy.Basic) for e in (lhs, rhs)):
+        return
+    if not any(_is_index(symbol) for e in (lhs, rhs) for symbol in free_symbols(e)):
         return
     known = _range((lhs, rhs))
     if known is None:
