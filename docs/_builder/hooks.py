@@ -116,6 +116,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         # Failed checks are shown on the page; with --strict they also fail the build.
         log.warning(short)
     search_entries.add(config, book)
+    judge_files.begin()  # one process makes the rest, and the other core is free
     return files
 
 
@@ -216,7 +217,6 @@ def on_env(env: Any, files: Files, **_: Any) -> None:
     known |= {path: set(made["anchors"]) for path, made in pages.items()}
     for sentence in links.wrong({path: made["links"] for path, made in pages.items()}, known):
         log.warning(sentence)
-    judge_files.begin()  # one process writes the pages, and the other core is free
 
 
 @event_priority(-150)  # after the theme has been copied and the search index written

@@ -3,7 +3,7 @@
 They are copied into the site, and a page loads them only when its reader asks the judge. Beside
 them are zip archives of the sources, of which the memory was made: a browser reads them where it
 cannot start from the memory, and for modules that were not imported. Making it takes a quarter of a
-minute of one core after a change, beside the writing of the pages (`begin`).
+minute of one core after a change, beside what MkDocs does by itself (`begin`).
 """
 
 from __future__ import annotations
