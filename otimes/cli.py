@@ -12,7 +12,7 @@ import json
 import os
 import signal
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -470,9 +470,8 @@ def docs(site: str | None, port: int) -> int:
     from otimes._docs import SITE, address, server
 
     with server(Path(site) if site else SITE, port) as serving:
-        click.echo(f"the site is at {address(serving)} (Ctrl-C stops it)")
-        with suppress(KeyboardInterrupt):  # the way to end it, and no failure
-            serving.serve_forever()
+        click.echo(f"the site is at {address(serving)} (interrupt to stop)")
+        serving.serve_forever()
     return ALL_WELL
 
 

@@ -56,7 +56,8 @@ def _contradiction(each: Asserted, known: Declared | None, context: Context) -> 
         factors = {"W_OV": ("W_O", "W_V"), "W_QK": ("W_Q", "W_K")}.get(each.key, (each.key,))
         declared = [_declared_anywhere(context, key) for key in factors]
         sizes = [size for d in declared if d is not None for size in (d.rows, d.cols)]
-        if None in declared or each.sizes[0] in sizes:
+        circuit = each.key in ("W_OV", "W_QK")
+        if None in declared or each.sizes[0] in sizes or not (circuit or each.named_first):
             return "", ""
         named = ", ".join(sorted({"·".join(map(str, size)) for size in sizes}))
         return "refuted", f"its rank may be as large as min({named}), which may be larger"

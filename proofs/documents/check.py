@@ -7,6 +7,7 @@ r"""Check the mathematics of a document: every equation, and every link of a cha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from otimes.proofs.documents.items import (
     Item,
     confirmed,
     declare,
+    defined_in,
     labelled,
     offered,
     order_of_vec,
@@ -43,9 +45,16 @@ from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notation import Notation, load_notation
 from otimes.proofs.documents.prose import Prose, said_in, softmax_in
 from otimes.proofs.documents.report import DocumentReport, Equation
+from otimes.proofs.documents.rows_and_columns import members_in
 from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
+
+FACTORED = re.compile(
+    r"\bSVDs?\b|\bsingular (?:values?|vectors?)\b|\beigen-?decompos\w+|"
+    r"\bspectral (?:theorem|decomp)",
+    re.IGNORECASE,
+)
 
 
 def check_document(
@@ -98,6 +107,10 @@ def _checked(
     context.base.softmax = context.base.softmax or softmax_in(prose)
     context.base.vec = context.base.vec or order_of_vec(document.prose)
     context.labelled = labelled(items)
+    context.ahead = defined_in(items)
+    context.factored = bool(FACTORED.search(prose.text))
+    for member in members_in(prose, items):
+        context.members.setdefault(member.name.base, []).append(member)
     context.kinds = confirmed(items)
     context.hypotheses += [*given, *offered(items, document)]
     context.last = None

@@ -28,6 +28,7 @@ def read_comments(
         is_general=document.is_general,
         together=document.is_one_paragraph,
         words_near=document.words_near,
+        words_of_section=document.words_of_section,
     )
     origin = f"notation {notation.name}" if notation.name else ""
     given = [_hypothesis(text, origin) for text in notation.given]

@@ -32,13 +32,16 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.proofs.documents.applications import arguments_of, has_letters, of_arguments
 from otimes.proofs.documents.declarations import Declarations
+from otimes.proofs.documents.excuses import is_excused
 from otimes.proofs.documents.instances import instance, is_generic
+from otimes.proofs.documents.members import Member
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
 MOST_LINKED = 12  # declared hypotheses among which those that concern each other are taken
 MOST_NAMES = 200  # of a claim and of what recurrences say of them
+MOST_OTHERS = 6  # other definitions of the symbols of a claim that are tried
 LONGEST = 400  # nodes of a side after that
 # What the literature calls the products of the weights of a head, by convention.
 CIRCUITS = {
@@ -95,6 +98,12 @@ class Context:
     is_general: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
     words_near: Callable[[int], str] = field(default=lambda row: "")  # of the paragraph
+    words_of_section: Callable[[int], str] = field(default=lambda row: "")
+    members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
+    ahead: dict[str, list[tuple[int, Definition]]] = field(default_factory=dict)  # by offset
+    offset: int = 0  # of the formula that is judged
+    factored: bool = False  # whether the text is about singular values or eigendecompositions
+    sentence: str = ""  # the words of the sentence that is judged, without its formulas
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
         """Return the symbols at a line, each by its last declaration before it, or else the next.
@@ -172,7 +181,7 @@ class Context:
         for e in names:
             text = latex(e)
             power = None if only_weights or text in self.definitions else self._power(e)
-            power = power or self._entry(e) or self._slice(e)
+            power = power or self._entry(e) or self._slice(e) or self._member(e)
             if power is not None:
                 found[text] = power
             if not self.generic.get(key_of(e)) or (only_weights and e.base != "W"):
@@ -227,6 +236,39 @@ class Context:
             return None
         whole = Group(known[0].rhs, stands_for=base)
         return Definition(name, Entry(whole, as_slots(name.select)), known[0].line)
+
+    def is_excused(self, kind: str, line: int) -> bool:
+        """Return whether words may assume that under which an equation holds without an edit."""
+        return is_excused(kind, self.sentence, self.words_near(line), self.words_of_section(line))
+
+    def other_definitions(self, nodes: Sequence[Node], line: int) -> list[dict[str, Definition]]:
+        """Return other definitions of symbols in terms, each to be used by itself.
+
+        They are those that follow soon, as after “where”, and those before the last one.
+        """
+        found: list[dict[str, Definition]] = []
+        for text in sorted({latex(e) for n in nodes for e in walk(n) if isinstance(e, Name)}):
+            known = self.definitions.get(text, ())
+            for offset, each in self.ahead.get(text, ()):
+                here = offset == self.offset or each.rhs in [d.rhs for d in known[:1]]
+                near = each.line <= line or self.together(each.line, line)
+                if not here and near and not _is_in(each, nodes):
+                    found.append({text: each})
+        return found[:MOST_OTHERS]
+
+    def is_member(self, node: Node) -> bool:
+        """Return whether a symbol is a row or a column of a matrix, as the text says."""
+        return isinstance(node, Name) and self._member(node) is not None
+
+    def _member(self, name: Name) -> Definition | None:
+        """Return the row or the column of a matrix that a symbol with an index is."""
+        if latex(name) in self.definitions:
+            return None
+        for member in self.members.get(name.base, ()):
+            part = member.at(name)
+            if part is not None:
+                return Definition(name, part, member.line)
+        return None
 
     def is_circular(self, lhs: Node, rhs: Node) -> bool:
         """Return whether a term, with all definitions substituted, contains a symbol."""
@@ -307,8 +349,9 @@ class Context:
             for name in sorted(names, key=latex):
                 if key_of(name) in about_keys:
                     yield from _by_word(word, name, sorted(names, key=latex), said)
+        middles = self._diagonals(parts)
         for name in sorted(names, key=latex):
-            if name.base in (r"\Sigma", r"\Lambda"):
+            if name.base in (r"\Sigma", r"\Lambda") or latex(name) in middles:
                 origin = f"as in the literature, {latex(name)} is diagonal or a covariance"
                 yield Hypothesis(Power(name, "T"), name, origin, False)
         yield from self.circuits(
@@ -320,7 +363,18 @@ class Context:
             if not any(isinstance(e, Apply) for e in walk(found[0].rhs))
         }
         yield from _patterns(nodes, written_out)
-        yield from _of_singular_vectors(parts)
+        yield from _of_singular_vectors(parts, middles)
+
+    def _diagonals(self, nodes: Sequence[Node]) -> set[str]:
+        """Return the middle factors of `U S V^T`, where a text is about such factors."""
+        found: set[str] = set()
+        for e in (e for node in nodes for e in walk(node) if self.factored):
+            factors = [*map(bare, e.factors)] if isinstance(e, Product) else []
+            if len(factors) == 3 and isinstance(factors[1], Name) and factors[1].base.isupper():
+                last = factors[2]
+                turned = isinstance(last, Power) and last.exponent in ("T", "-1")
+                found |= {latex(factors[1])} if turned and isinstance(factors[0], Name) else set()
+        return found
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
         """Yield the definitions of W_OV and W_QK in the literature, for those that occur.
@@ -393,6 +447,11 @@ def _patterns(nodes: Sequence[Node], without: Collection[str]) -> Iterator[Hypot
     yield from said.values()
 
 
+def _is_in(definition: Definition, nodes: Sequence[Node]) -> bool:
+    """Return whether terms are the sides of a definition."""
+    return [latex(bare(n)) for n in nodes] == [latex(definition.lhs), latex(bare(definition.rhs))]
+
+
 def _is_near(rows: Sequence[int], line: int) -> bool:
     """Return whether one of the rows, which are in order, is near a line."""
     at = bisect_left(rows, line - NEAR)
@@ -413,7 +472,7 @@ def _is_property(lhs: Node, rhs: Node) -> bool:
     return starred and isinstance(lhs, Name) and own == {key_of(lhs)}
 
 
-def _of_singular_vectors(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
+def _of_singular_vectors(nodes: Sequence[Node], middles: Collection[str]) -> Iterator[Hypothesis]:
     r"""Yield that U and V have orthonormal columns, where a product is `U \Sigma V^\top`."""
     said: dict[str, Hypothesis] = {}
     for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
@@ -421,6 +480,7 @@ def _of_singular_vectors(nodes: Sequence[Node]) -> Iterator[Hypothesis]:
         for first, middle, last in zip(factors, factors[1:], factors[2:], strict=False):
             turned = bare(last.base) if isinstance(last, Power) and last.exponent == "T" else None
             usual = isinstance(middle, Name) and middle.base in (r"\Sigma", r"\Lambda")
+            usual = usual or latex(middle) in middles
             for name in (first, turned) if usual and isinstance(turned, Name) else ():
                 if isinstance(first, Name) and isinstance(name, Name):
                     origin = f"as in the literature, {latex(name)} has orthonormal columns"

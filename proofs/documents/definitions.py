@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import (
+    VECTORS,
     Declared,
     Symbols,
     default,
@@ -31,7 +33,9 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.algebra.notation.typed import Elaborated
 from otimes.algebra.notation.vocabulary import FUNCTIONS, ROWWISE, words
+from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.circuit_shapes import sums_over_wrong_space
 from otimes.proofs.documents.circumstances import is_revised
 from otimes.proofs.documents.consistency import (
@@ -117,16 +121,19 @@ class Definitions:
             self._learn_number(name, left, right, item)
         if not isinstance(name, Name) or not (is_matrix_like(name) or _is_small(name)):
             return
-        known = symbols.lookup(name)[1]
+        key, known = symbols.lookup(name)
         if known is not None and (known.rows or known.cols or known.line):
             return
         if known is None and not is_matrix_like(name) and not _is_vector(name):
-            symbols.known[symbols.lookup(name)[0]] = Declared("vector")
-        try:
-            read = elaborate([left, right], symbols, item.formula.tex)
-        except OtimesError:
+            symbols.known[key] = Declared("vector")
+        read = self._read([left, right], symbols)
+        if read is None and name.base in VECTORS and _is_of_matrices(right, symbols):
+            symbols.known[key] = Declared("matrix", trusted=False)
+            read = self._read([left, right], symbols)
+            if read is None or ONE in (read.shapes.get(key) or (ONE,)):
+                return
+        if read is None:
             return
-        key = symbols.lookup(name)[0]
         own = text_of(name) if all(slot.kind == "index" for slot in name.sup) else key
         shape = read.shapes.get(key) or read.shapes.get(own)
         kinds = {kind for other, kind in read.undeclared.items() if other not in (key, own)}
@@ -140,6 +147,12 @@ class Definitions:
             self.context.declared.append((key, Declared("matrix", *shape, item.line)))
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))
+
+    def _read(self, terms: list[Node], symbols: Symbols) -> Elaborated | None:
+        try:
+            return elaborate(terms, symbols)
+        except OtimesError:
+            return None
 
     def _note_matrix(self, name: Node, value: Node, item: Item) -> None:
         """Record the numeric entries of a matrix, unless the document also gives it others."""
@@ -309,8 +322,15 @@ def is_matrix_like(name: Name) -> bool:
 
 
 def _is_small(name: Name) -> bool:
-    """Return whether a symbol is a small letter without indices."""
-    return len(name.base) == 1 and name.base.islower() and not name.sub and not name.sup
+    """Return whether a symbol is a small letter without indices, but perhaps with a number."""
+    numbered = all(slot.kind == "number" for slot in name.sub)
+    return len(name.base) == 1 and name.base.islower() and numbered and not name.sup
+
+
+def _is_of_matrices(node: Node, symbols: Symbols) -> bool:
+    """Return whether all symbols of a term are matrices of known shape."""
+    known = [symbols.lookup(e)[1] for e in symbols_in(node)]
+    return bool(known) and all(k is not None and k.kind == "matrix" and k.rows for k in known)
 
 
 def _is_vector(name: Name) -> bool:

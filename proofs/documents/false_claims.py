@@ -8,6 +8,7 @@ the equation refuted.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
@@ -27,7 +28,6 @@ from otimes.algebra.notation.tree import (
     Node,
     Power,
     Product,
-    Sum,
     bare,
     latex,
     walk,
@@ -46,11 +46,13 @@ from otimes.proofs.documents.common_factor import common_names, without_factor
 from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
-from otimes.proofs.documents.suggestions import shown_edit, suggestion
+from otimes.proofs.documents.suggestions import folded, suggestion
 from otimes.proofs.documents.under_hypotheses import offered
 
 TRACES = ("tr", "Tr", "trace", "Trace")
+COMMUTE = "commute, which is an assumption"
 ASSUMPTION = "it is an assumption about"
+DIFFER = "the sides differ at exact numbers"
 SOON = 12  # lines after a claim, on which an assumption may be stated
 
 
@@ -117,33 +119,45 @@ class FalseClaim:
         assumption = assumed(lhs, rhs)
         if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
             assumption = "it says that two symbols stand for the same"
-        if assumption and _multiplies_out(lhs, rhs):
-            edit = suggestion(lhs, rhs, symbols)
-            assumption = "" if edit else assumption  # `(I - P)^2 = I - P` has no such edit
-        known = self._of_defined() if assumption else None
-        if known is not None or (assumption and not (is_constant(lhs) or is_constant(rhs))):
-            return known or Found("needs-hypothesis", assumption)
         edit = suggestion(lhs, rhs, symbols)
-        if assumption and not edit:
-            return Found("needs-hypothesis", assumption)
-        proposed = shown_edit(*edit, "=") if edit else ""
+        if assumption and edit and edit.is_evidence and not self._is_constant():
+            assumption = ""  # `(I - P)^2 = I - P` has no such edit
+        known = self._of_defined() if assumption else None
+        if known is not None or (assumption and not (edit and self._is_constant())):
+            return known or Found("needs-hypothesis", assumption)
+        proposed, kind = (edit.shown(), edit.kind) if edit else ("", "")
+        sure = self._has_definitions() or not (self.read.undeclared or kind in ("factor", "term"))
+        added = kind in ("term", "number") and self.read.undeclared
+        if edit and (added or not (edit.is_evidence or sure)):
+            kind = ""
+        given, under = self._given()
+        false = under is not None and under.status == "refuted"
+        said = [h for h in given if h.origin[:1] != "“"] if false else []  # not by a word nearby
+        about = {key_of(e) for h in said for e in self._names(h.lhs, h.rhs)}
         columns = by_columns(lhs, rhs, symbols) if ROWS in self.read.doubts else None
         why = self._true_reading(columns)
         if why:
             return Found("needs-hypothesis", why, suggestion=proposed)
-        only, declared = self._one_sided() if not edit else ([], True)
+        only, declared = self._one_sided(about) if not edit else ([], True)
         cancelling = self._cancelling() if only and declared else ""
         if cancelling:
             return Found("needs-hypothesis", f"true given {cancelling}")
         one_sided = [f"{', '.join(only)} on one side only"] if only and not declared else []
-        if doubts := [*self._doubts(columns), *one_sided]:
+        if doubts := [*self._doubts(columns, about), *one_sided]:
             why = f"not proved, and numbers do not settle it: {'; '.join(doubts)}"
-            kind = "needs-hypothesis" if one_sided else "undecided"
-            return Found(kind, why, suggestion=proposed, differ=True)
-        if why := self._may_be_saved():
-            return Found("undecided", why, suggestion=proposed, differ=True)
-        why = "the sides differ at exact numbers"
-        return Found("refuted", why, self.verdict.counterexample, proposed)
+            verdict = "needs-hypothesis" if one_sided else "undecided"
+        elif under is not None and under.status == "undecided" and _are_said(given):
+            why = f"it is false in general, and open given {'; '.join(map(str, given))}"
+            verdict = "undecided"
+        else:
+            why, verdict = DIFFER, "refuted"
+        example = self.verdict.counterexample
+        if false and under is not None and about & self.read.undeclared.keys():
+            why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample
+        return Found(verdict, why, example, proposed, differ=verdict != "refuted", edit=kind)
+
+    def _is_constant(self) -> bool:
+        return is_constant(self.lhs) or is_constant(self.rhs)
 
     def _true_reading(self, columns: Verdict | None) -> str:
         """Return under which other reading the claim is true, or ""."""
@@ -153,12 +167,16 @@ class FalseClaim:
         by_column = columns is not None and columns.status == "proved"
         return "true if softmax is taken along columns" if by_column else ""
 
-    def _doubts(self, columns: Verdict | None) -> list[str]:
-        """Return the assumptions of the reading that the text does not state."""
+    def _doubts(self, columns: Verdict | None, about: Collection[str]) -> list[str]:
+        """Return the assumptions of the reading that the text does not state.
+
+        `about` are the symbols of which hypotheses say what they are.
+        """
         settled = columns is not None and columns.status == "refuted"
         doubts = [doubt for doubt in self.read.doubts if doubt != ROWS or not settled]
-        if self.read.undeclared and not self._is_false_without_numbers():
-            taken = [f"{key} for a {kind}" for key, kind in sorted(self.read.undeclared.items())]
+        undeclared = {k: kind for k, kind in self.read.undeclared.items() if k not in about}
+        if undeclared and not self._is_false_without_numbers():
+            taken = [f"{key} for a {kind}" for key, kind in sorted(undeclared.items())]
             doubts.append(f"{', '.join(taken)} was taken, and that is not declared")
         return doubts
 
@@ -213,42 +231,50 @@ class FalseClaim:
         why = f"the sides differ at exact numbers; with {named(used)}"
         return Found("refuted", why, verdict.counterexample, reading=shown(read))
 
-    def _may_be_saved(self) -> str:
-        """Return why the claim may be true under all hypotheses that the text offers, or ""."""
-        every = offered(self.context, self.lhs, self.rhs, self.symbols, 0)
+    def _given(self) -> tuple[list[Hypothesis], Verdict | None]:
+        """Return the hypotheses that the text offers, and the verdict under all of them.
+
+        Each by itself has been tried.
+        """
+        itself = [latex(folded(side)) for side in (self.lhs, self.rhs)]
         given = [
             each
-            for each in every
-            if ("literature" not in each.origin or "orthonormal" in each.origin)
-            and each.origin != f"line {self.line}"
+            for each in (
+                *self.context.declared_hypotheses([self.lhs, self.rhs]),
+                *offered(self.context, self.lhs, self.rhs, self.symbols, 0),
+            )
+            if [latex(each.lhs), latex(each.rhs)] != itself
             and is_in_scope(self.context, each.origin, self.line)
         ]
-        if len(given) < 2:  # each by itself has been tried
-            return ""
-        verdict, _ = attempted(self.lhs, self.rhs, given, self.symbols)
-        if verdict is None or verdict.status != "undecided":
-            return ""
-        return f"it is false in general, and open given {'; '.join(map(str, given))}"
+        return given, attempted(self.lhs, self.rhs, given, self.symbols)[0] if given else None
 
-    def _one_sided(self) -> tuple[list[str], bool]:
+    def _one_sided(self, about: Collection[str]) -> tuple[list[str], bool]:
         """Return the symbols on one side only, and whether they are sufficiently declared.
 
         If both sides have some, the equation may define one of them. If one side has
         them all, and they are declared, it claims independence of them. So it does of a Greek
         letter by which a symbol is defined.
         """
-        left = {_without_indices(e): e for e in self._bases(self.lhs)}
-        right = {_without_indices(e): e for e in self._bases(self.rhs)}
+        sizes = self.symbols.sizes()
+        left, right = (
+            {_without_indices(e): e for e in self._bases(side) if text_of(e) not in sizes}
+            for side in (self.lhs, self.rhs)
+        )
         only = sorted(left.keys() ^ right.keys())
         both = bool(left.keys() - right.keys()) and bool(right.keys() - left.keys())
-        names, sizes = {**left, **right}, self.symbols.sizes()
+        value = not (left and right) and self._names()  # perhaps an assumption: `tr(A) = k`
+        sized = any(text_of(e) in sizes for e in value) if value else False
+        sure = self._has_definitions() or {
+            key_of(e) for e in (*left.values(), *right.values())
+        } <= {*about}
+        both = (both or sized) and not sure
+        names = {**left, **right}
         declared = [each for each in self.context.hypotheses if each.declared]
-        about = {key_of(e) for each in declared for e in self._names(each.lhs, each.rhs)}
+        about = {key_of(e) for h in declared for e in self._names(h.lhs, h.rhs)} | {*about}
         groups = [e for side in (self.lhs, self.rhs) for e in walk(side) if isinstance(e, Group)]
         put_in = {latex(e) for each in groups if each.stands_for for e in symbols_in(each)}
         known = all(
             getattr(self.symbols.lookup(names[text])[1], "trusted", False)
-            or text_of(names[text]) in sizes
             or key_of(names[text]) in about
             or (names[text].base[0] == "\\" and latex(names[text]) in put_in)
             for text in only
@@ -259,6 +285,11 @@ class FalseClaim:
         """Return the symbols of a side, `W` of `W^2`."""
         powers = self.context.has_exponent
         return [replace(e, sup=()) if powers(e) else e for e in self._names(side)]
+
+    def _has_definitions(self) -> bool:
+        """Return whether definitions are put in, so that the claim itself is none."""
+        parts = [e for side in (self.lhs, self.rhs) for e in walk(side)]
+        return any(isinstance(e, Group) and e.stands_for is not None for e in parts)
 
     def _cancelling(self) -> str:
         """Return two neighbours on one side whose product would have to be the identity."""
@@ -271,6 +302,12 @@ class FalseClaim:
                     if verdict is not None and verdict.status == "proved":
                         return str(given)
         return ""
+
+
+def _are_said(given: Sequence[Hypothesis]) -> bool:
+    """Return whether several hypotheses are from the text, and not from the literature."""
+    said = [h for h in given if "literature" not in h.origin or "orthonormal" in h.origin]
+    return len(said) > 1
 
 
 def is_in_scope(context: Context, origin: str, line: int) -> bool:
@@ -308,19 +345,8 @@ def assumed(lhs: Node, rhs: Node) -> str:
     if len(names) == 1 and (len(left) == 1 or len(right) == 1) and not sums:
         return text
     if len(left) == 2 and left == right[::-1] and left != right:
-        return f"it says that {left[0]} and {left[1]} commute, which is an assumption"
+        return f"it says that {left[0]} and {left[1]} {COMMUTE}"
     return ""
-
-
-def _multiplies_out(lhs: Node, rhs: Node) -> bool:
-    """Return whether one side is a sum, and the other a product or a power of sums."""
-    for one, other in ((bare(lhs), bare(rhs)), (bare(rhs), bare(lhs))):
-        factors = other.factors if isinstance(other, Product) else (other,)
-        bases = [bare(e.base) if isinstance(e, Power) else bare(e) for e in map(bare, factors)]
-        several = isinstance(one, Sum) and len(one.terms) > 1
-        if several and isinstance(other, Product | Power) and isinstance(bases[0], Sum):
-            return True
-    return False
 
 
 def _numbered(name: Name) -> str:

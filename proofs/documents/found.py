@@ -30,3 +30,9 @@ class Found:
     span: tuple[int, int] | None = None
     blamed: list[tuple[str, int]] = field(default_factory=list)  # declarations, by key and line
     differ: bool = False  # whether the sides differ at exact numbers, settled or not
+    edit: str = ""  # what was edited to make the equation true, such as "swap"
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a claim is called wrong."""
+        return self.verdict in ("refuted", "shape")

@@ -37,13 +37,19 @@ from otimes.proofs.documents.bounds import (
     Facts,
     norm_at_most,
     number_at_most,
+    of_rank,
     rank_at_most,
 )
 from otimes.proofs.documents.context import Context, Definition, Hypothesis
+from otimes.proofs.documents.false_claims import COMMUTE, assumed
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.judge import Judge
 
 BUDGET = 1.0  # units of work for one inequality
+# Words for what a rank is where it is as large as it can be.
+FULL = re.compile(
+    r"\b(?:full|generic\w*|invertible|independent|almost|typical\w*|exactly)\b", re.IGNORECASE
+)
 SAMPLES = (1, 2, 3)  # sizes of counterexamples to a bound on a rank
 MOST_SIZES = 5
 
@@ -55,6 +61,8 @@ def compared(judge: Judge, left: Node, right: Node, relation: str, line: int) ->
     inner = bare(left)
     if isinstance(inner, Apply) and inner.function.base in RANKS and relation == r"\le":
         return _rank(judge.context, inner, right, line)
+    if relation == r"\le" and of_rank(right) is not None:
+        return _at_least(judge.context, right, left, line)
     if relation == r"\le":
         return _norms(judge, left, right, line)
     return None
@@ -63,6 +71,8 @@ def compared(judge: Judge, left: Node, right: Node, relation: str, line: int) ->
 def different(judge: Judge, left: Node, right: Node, line: int, source: str) -> Found | None:
     """Return the verdict on left ≠ right: false where both are equal whatever the symbols are."""
     found = judge.claim(left, right, line, source)
+    if found.verdict == "proved" and COMMUTE in assumed(left, right):
+        return Found("undecided", "the two commute with these shapes, and not in general")
     if found.verdict == "proved" and not found.hypotheses:
         return Found("refuted", f"both sides are equal: {found.why}", reading=found.reading)
     if found.verdict == "refuted":
@@ -107,6 +117,20 @@ def _rank(context: Context, left: Apply, right: Node, line: int) -> Found | None
         if found is not None:
             return found
     return _of_circuit(context, bare(left.arguments[0]), right, line)
+
+
+def _at_least(context: Context, rank: Node, bound: Node, line: int) -> Found | None:
+    """Return the refutation of rank(X) ≥ bound, where this is the most that the rank can be."""
+    inside = of_rank(rank)
+    upper = None if inside is None else _rank(context, Apply(Name("rank"), (inside,)), bound, line)
+    if upper is None or upper.verdict != "proved" or inside is None:
+        return None
+    used: dict[str, Definition] = {}
+    node, _ = _with_definitions(context, [inside, bound], used)
+    free = _is_free(node, context.symbols_at(line)) and not _is_bound(node, context, line)
+    if not free or FULL.search(context.words_near(line)):
+        return None
+    return Found("refuted", f"it is at most that, and may be less: {upper.why}")
 
 
 def _with_definitions(

@@ -24,11 +24,13 @@ from otimes.algebra.notation.tree import (
     Statement,
     Tensor,
     bare,
+    latex,
     walk,
 )
 from otimes.algebra.notation.vocabulary import RELATIONS
 from otimes.proofs.documents.context import (
     Context,
+    Definition,
     Hypothesis,
     declared_by,
     functions_in,
@@ -214,6 +216,19 @@ def is_small(name: Name) -> bool:
     return len(name.base) == 1 and name.base.islower() and not name.sup and len(name.sub) < 2
 
 
+def defined_in(items: Iterable[Item]) -> dict[str, list[tuple[int, Definition]]]:
+    """Return what equations may define, by the symbol, each with the offset of its formula."""
+    found: dict[str, list[tuple[int, Definition]]] = {}
+    for item in items:
+        for statement in item.statements:
+            if statement.relations[:1] in (("=",), (":=",), (r"\triangleq",)):
+                lhs, rhs = bare(statement.terms[0]), statement.terms[1]
+                if isinstance(lhs, Name) and not (is_constant(lhs) or is_constant(rhs)):
+                    definition = Definition(lhs, rhs, item.line)
+                    found.setdefault(latex(lhs), []).append((item.formula.start, definition))
+    return found
+
+
 def _names(items: Iterable[Item]) -> Iterator[Name]:
     for item in items:
         for statement in item.statements:
@@ -234,8 +249,21 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
             inner = bare(lhs)
             power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"
             compound = bool(power) or not isinstance(inner, Name | Apply | Number)
-            if compound and (is_constant(rhs) or assumed):
-                yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumed)
+            eigen = _is_of_eigenvector(lhs, rhs) and "eigen" in document.before(item.formula)
+            if compound and (is_constant(rhs) or assumed or eigen):
+                yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumed or eigen)
+
+
+def _is_of_eigenvector(lhs: Node, rhs: Node) -> bool:
+    r"""Return whether an equation is `W v = \lambda v`."""
+    sides = [bare(side) for side in (lhs, rhs)]
+    pairs = [[*map(bare, e.factors)] if isinstance(e, Product) else [] for e in sides]
+    if any(len(pair) != 2 or not all(isinstance(e, Name) for e in pair) for pair in pairs):
+        return False
+    (matrix, vector), (number, same) = pairs
+    greek = isinstance(number, Name) and number.base[0] == "\\"
+    plain = not any(isinstance(e, Name) and e.sup for e in (matrix, number))
+    return vector == same and greek and plain and isinstance(matrix, Name) and is_capital(matrix)
 
 
 def _assumes(document: Document, item: Item, statement: Statement) -> bool:

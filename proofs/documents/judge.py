@@ -8,7 +8,8 @@ from dataclasses import replace
 from functools import partial
 
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.elaborate import elaborate, shape_error
+from otimes.algebra.notation.entries import with_entries
 from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -39,17 +40,19 @@ from otimes.proofs.documents.attempts import (
 )
 from otimes.proofs.documents.context import Context, Definition, is_constant
 from otimes.proofs.documents.every_reading import has_assumption, in_every_reading, misfit
-from otimes.proofs.documents.false_claims import ASSUMPTION, FalseClaim, is_in_scope
+from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
     as_powers,
     by_causality,
     by_order_of_vec,
     by_size_of_ones,
+    with_ones,
 )
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
+from otimes.proofs.documents.suggestions import Edit, folded
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
 
 MOST_NODES = 1500  # parts of an equation that is decided
@@ -92,10 +95,62 @@ class Judge:
         """Return the verdict on lhs = rhs."""
         if sum(1 for side in (lhs, rhs) for _ in walk(side)) > MOST_NODES:
             return Found("undecided", "it is too long to be decided")
+        found = self._as_it_stands(lhs, rhs, line, source)
+        ones = [with_ones(side) for side in (lhs, rhs)] if found.is_wrong else []
+        if not ones or ones == [lhs, rhs]:
+            return found
+        other = self._as_it_stands(ones[0], ones[1], line, source)
+        if other.is_wrong:
+            return other if found.verdict == "shape" else found
+        if other.verdict == "proved":
+            return replace(other, why=f"{other.why}; where 1 is a column of ones")
+        return Found("needs-hypothesis", f"if 1 is a column of ones: {other.why}")
+
+    def _as_it_stands(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
+        """Return the verdict on lhs = rhs, without other readings of a number 1."""
+        symbols = self.context.symbols_at(line)
         try:
-            return self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
+            found = self._claim(lhs, rhs, symbols, line, source)
+            misfit = found.verdict == "undecided" and "; but " in found.why
+            if misfit and self.conflicts.turn_products([lhs, rhs], line, source):
+                found = self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
+            return self._as_defined_elsewhere(found, lhs, rhs, symbols, line)
         except FormulaShapeError as error:
+            if self.conflicts.turn_products([lhs, rhs], line, source):
+                return self._as_it_stands(lhs, rhs, line, source)
             return self.conflicts.conflict(error, lhs, rhs, line, source)
+
+    def _as_defined_elsewhere(
+        self, found: Found, lhs: Node, rhs: Node, symbols: Symbols, line: int
+    ) -> Found:
+        """Return the verdict on a false claim whose symbols have another definition, too.
+
+        It may be soon after the claim, as after “where”, or before it.
+        """
+        if not found.is_wrong:
+            return found
+        entries = with_entries([lhs, rhs], symbols)
+        if entries is not None:
+            verdict, reading = attempted(entries[0], entries[1], (), symbols)
+            if verdict is None or verdict.status != "refuted":
+                kind = "proved" if verdict and verdict.status == "proved" else "undecided"
+                return Found(kind, "with an index, a vector may be its entry", reading=reading)
+        for other in self.context.other_definitions([lhs, rhs], line):
+            used: dict[str, Definition] = {}
+            sides = [self.context.unfolded(side, used, (), other) for side in (lhs, rhs)]
+            for only in ((), None):
+                a, b = (self.context.unfolded(side, used, only) for side in sides)
+                verdict, reading = attempted(a, b, (), symbols)
+                if verdict is not None and verdict.status == "proved":
+                    return Found("proved", f"with {named(used)}", reading=reading)
+                true = by_hypotheses(self.context, a, b, symbols, line)
+                if true is not None:
+                    return replace(true, why=f"{true.why}; with {named(used)}")
+            below = any(each.line >= line for each in used.values())
+            if below and (verdict is None or verdict.status != "refuted"):
+                why = f"it is false in general, and open with {named(used)}"
+                return replace(found, verdict="undecided", why=why, differ=False)
+        return found
 
     def _claim(self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str) -> Found:
         """Return the verdict, or raise FormulaShapeError."""
@@ -109,13 +164,27 @@ class Judge:
                 lhs, rhs, symbols, partial(self._ordered, lhs, rhs, line)
             )
             found = found or self._in_every_reading(lhs, rhs, symbols, line, source)
-            return found or Found("undecided", str(error), span=error.span)
+            if found is not None:
+                return found
+            edit = self._conforming(error, lhs, rhs, symbols, line)
+            proposed = edit.shown() if edit else ""
+            verdict = "shape" if edit else "undecided"
+            why = str(error).partition("; but ")[0] if edit else str(error)
+            return Found(verdict, why, suggestion=proposed, span=error.span)
         except NotationError as error:
             return Found("undecided", str(error), span=error.span)
         except FormulaShapeError:
             raise
         except OtimesError as error:
             return Found("undecided", str(error))
+
+    def _conforming(
+        self, error: Undeclared, lhs: Node, rhs: Node, symbols: Symbols, line: int
+    ) -> Edit | None:
+        """Return the edit that makes a claim true whose shapes do not conform, if there is one."""
+        if "; but " not in str(error) or self.reads_in_every_way:
+            return None
+        return self.conflicts.by_edit(lhs, rhs, symbols, line)
 
     def _decided(self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str) -> Found:
         read = elaborate([lhs, rhs], symbols, source)
@@ -149,8 +218,19 @@ class Judge:
         found = open_ or FalseClaim(self.context, lhs, rhs, symbols, read, verdict, line).found()
         if found.verdict == "undecided" and found.differ and read.undeclared:
             # in a reading in which all is declared there are no more readings
-            return self._in_every_reading(lhs, rhs, symbols, line) or found
-        return found
+            found = self._in_every_reading(lhs, rhs, symbols, line) or found
+        return self._settled(found, lhs, line)
+
+    def _settled(self, found: Found, lhs: Node, line: int) -> Found:
+        """Return the refutation of a claim that an edit makes true, unless words excuse it.
+
+        A symbol may be defined again.
+        """
+        if not (found.differ and found.edit) or isinstance(bare(folded(lhs)), Name):
+            return found
+        if self.context.is_excused(found.edit, line):
+            return found
+        return replace(found, verdict="refuted", why=DIFFER, differ=False)
 
     def _in_every_reading(
         self, lhs: Node, rhs: Node, symbols: Symbols, line: int, source: str = ""
@@ -268,12 +348,17 @@ class Judge:
             return Found("undecided", long) if one_sided else None
         try:
             found = self._decided(a, b, symbols, line, "")
-        except (OtimesError, FormulaShapeError):
-            return None
+        except FormulaShapeError as error:
+            return self._unfolded_shape(error, a, b, line, used)
+        except OtimesError:
+            text = shape_error([a, b], symbols)
+            misfit = FormulaShapeError(text, lhs.span) if text else None
+            return self._unfolded_shape(misfit, a, b, line, used) if misfit else None
         if found.verdict == "needs-hypothesis" and found.why.startswith(ASSUMPTION):
             found = self._as_consequence(a, b, symbols, line) or found
         elsewhere = any(self._is_elsewhere(each, line) for each in used.values())
-        if found.verdict == "refuted" and elsewhere and not here:
+        slip = found.edit not in ("", "term", "number") and not isinstance(bare(lhs), Name)
+        if found.verdict == "refuted" and elsewhere and not here and not slip:
             return self._unfolded(lhs, rhs, symbols, line, here=True)
         why = self._of_an_example([a, b], used, symbols) or self._of_a_pattern(used)
         if found.verdict == "refuted" and why:
@@ -313,9 +398,28 @@ class Judge:
         )
         return Found("refuted", why, verdict.counterexample, reading=reading)
 
+    def _unfolded_shape(
+        self, error: FormulaShapeError, a: Node, b: Node, line: int, used: dict[str, Definition]
+    ) -> Found | None:
+        """Return the shape error of a claim with definitions put in, if an edit mends it."""
+        edit = self.conflicts.by_edit(a, b, self.context.symbols_at(line), line)
+        why = f"{error}; with {named(used)}"
+        if edit is not None:
+            return Found("shape", why, suggestion=edit.shown(), span=error.span)
+        names = [e for side in (a, b) for e in symbols_in(side)]
+        plain = all(e.base.lstrip("\\")[0].isupper() and _has_no_index(e) for e in names)
+        if not (names and plain and self.context.factored) or any(
+            self._is_elsewhere(each, line) for each in used.values()
+        ):
+            return None  # a small letter may be a number, and one with an index an entry
+        found = Found("shape", why, span=error.span)
+        found = self.conflicts.doubted(found, [a, b], line, "", error.broadcast)
+        return found if found.is_wrong else None
+
     def _is_elsewhere(self, known: Definition, line: int) -> bool:
         """Return whether a letter is defined in another section."""
-        letter = isinstance(known.lhs, Name) and len(key_of(known.lhs)) == 1
+        name = known.lhs
+        letter = isinstance(name, Name) and (len(key_of(name)) == 1 or _is_greek(name))
         return letter and not self.context.in_scope(known.line, line)
 
     def _of_an_example(
@@ -364,10 +468,18 @@ class Judge:
         return None
 
 
+def _is_greek(name: Name) -> bool:
+    return name.base[0] == "\\" and not name.sub and not name.sup
+
+
 def _whole(node: Node) -> Node:
     """Return the matrix of which a symbol may be an entry, or the term itself."""
     two = isinstance(node, Name) and len(node.sub) == 2
     return replace(node, sub=()) if two and isinstance(node, Name) else node
+
+
+def _has_no_index(name: Name) -> bool:
+    return not any(slot.kind == "index" for slot in name.sub)
 
 
 def _with_wholes(node: Node) -> Iterator[Node]:

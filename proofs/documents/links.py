@@ -33,6 +33,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
+from otimes.proofs.documents.attempts import named
 from otimes.proofs.documents.circumstances import (
     follows_from_more,
     has_condition_after,
@@ -44,6 +45,7 @@ from otimes.proofs.documents.conclusions import equations_in, is_concluded, refu
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import (
     Context,
+    Definition,
     Hypothesis,
     declared_as,
     is_constant,
@@ -102,6 +104,11 @@ NAMED_IN_WORDS = re.compile(
     r"get|when|now|by|as|recall|note|finally|first|next|while|using|from)\b)"
     r"[A-Za-z]+\s*\}[\s~]*$"
 )
+# A unit, or a number in words, after a formula: `24 \\times 10^9 = 24$ GB`.
+UNIT = re.compile(
+    r"(?:\$\$?|\\\)|\\\]|`)?[\s~]*(?:[kKMGTP]i?(?:B|b|bit|bytes?|FLOPs?|params)?\b|bytes?\b|"
+    r"FLOPs?\b|GHz\b|[mµn]?s\b|thousand\b|million\b|billion\b|trillion\b|%)"
+)
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
 
 
@@ -135,6 +142,8 @@ class LinkChecker(Definitions):
                 yield self._unread(item, item.error)
             return
         states = any(statement.relations for statement in item.statements)
+        self.context.sentence = self.document.sentence(item.formula)
+        self.context.offset = item.formula.start
         if states and not printed_back(
             item.statements,
             self.context.base.functions,
@@ -394,14 +403,16 @@ class LinkChecker(Definitions):
         found = self.judge.claim(left, right, item.line, item.formula.tex)
         if found.verdict == "proved":
             return found
-        put = self.context.unfolded(left, {}, None, others)
+        used: dict[str, Definition] = {}
+        put, by = (self.context.unfolded(side, used, None, others) for side in (left, right))
         words = plain_words(self.document.sentence_before(item.formula))
-        if keys_in(put) != keys_in(right) or doubted_by(words):
+        if keys_in(put) != keys_in(by) or doubted_by(words):
             return None
-        found = self.judge.claim(Group(put), right, item.line, "")
-        if found.verdict != "refuted":
+        found = self.judge.claim(Group(put), by, item.line, "")
+        members = any(self.context.is_member(e) for e in walk(right))
+        if found.verdict != "refuted" and not (found.verdict == "shape" and members):
             return None
-        return replace(found, why=f"{found.why}; with {latex(said.lhs)} as on line {said.line}")
+        return replace(found, why=f"{found.why}; with {named(used)}")
 
     def _loose(self, left: Node, right: Node) -> set[str]:
         """Return the symbols of one side that no definition relates to those of the other."""
@@ -428,6 +439,14 @@ class LinkChecker(Definitions):
         sure = found.verdict in ("proved", "refuted", "shape")
         return found if sure or not plain else None
 
+    def _is_assumed(self, left: Node, right: Node, line: int) -> bool:
+        """Return whether an equation is itself a hypothesis that the text declares."""
+        sides = [latex(left), latex(right)]
+        declared = [each for each in self.context.hypotheses if each.declared]
+        return any(
+            [latex(h.lhs), latex(h.rhs)] == sides and h.origin == f"line {line}" for h in declared
+        )
+
     def _is_case(self, left: Node, words: str, line: int) -> bool:
         """Return whether an equation is a case: a condition, or about what was declared before."""
         name = bare(left)
@@ -443,6 +462,11 @@ class LinkChecker(Definitions):
                 self.context.definitions.pop(text, None)
                 del self.cases[text]
 
+    def _has_unit(self, item: Item, left: Node, right: Node) -> bool:
+        """Return whether numbers are equated and a unit follows, as in `= 2$ GB`."""
+        after = UNIT.match(self.document.text, item.formula.end)
+        return after is not None and _is_value(left) and _is_value(right)
+
     def _has_values(self, left: Node, right: Node, why: str) -> bool:
         """Return whether a text gives a symbol numbers with which a claim was not decided."""
         names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
@@ -455,6 +479,8 @@ class LinkChecker(Definitions):
         first = k == 0 and statement is item.statements[0]
         if _are_shapes(left) and _are_shapes(right):
             return Found("definition", "it relates shapes")
+        if all(map(_is_order, (left, right))):
+            return Found("undecided", "it compares orders of growth")
         if (order := self._of_order(item, left, right)) is not None:
             doubted = order.verdict == "refuted" and (doubted_by(words))
             return replace(order, verdict="undecided") if doubted else order
@@ -501,6 +527,8 @@ class LinkChecker(Definitions):
         if first and assumes(words) and not isinstance(bare(left), Name | Apply):
             shape = self.judge.shapes([left, right], item.line, source)
             return shape or Found("definition", "it is assumed")
+        if self._is_assumed(left, right, item.line):
+            return Found("definition", "it is assumed")
         found = self.judge.claim(left, right, item.line, source)
         if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
             found = self._concluded(item, left, right) or found
@@ -544,12 +572,23 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
+        last = k + 2 == len(statement.terms) and statement is item.statements[-1]
+        if found.verdict == "refuted" and last and self._has_unit(item, left, right):
+            return replace(found, verdict="undecided", why="a unit follows the number")
         if found.verdict == "refuted" and self._has_values(left, right, found.why):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         if found.verdict == "refuted" and follows_from_more(words) and self._loose(left, right):
             why = "it is false in general, and follows from something that is not read"
             return replace(found, verdict="undecided", why=why)
         return found
+
+
+def _is_order(node: Node) -> bool:
+    """Return whether a term is `O(n d^2)`."""
+    inner = bare(node)
+    first = bare(inner.factors[0]) if isinstance(inner, Product) else inner
+    name = first.function if isinstance(first, Apply) else first
+    return isinstance(name, Name) and name.base == "O" and name is not inner and not name.sub
 
 
 def _has_trace(node: Node) -> bool:

@@ -16,7 +16,17 @@ import sympy
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.notation.symbols import Symbols, key_of
-from otimes.algebra.notation.tree import Apply, Indexed, Name, Node, Slot, latex, walk
+from otimes.algebra.notation.tree import (
+    Apply,
+    Indexed,
+    Name,
+    Node,
+    Number,
+    Product,
+    Slot,
+    latex,
+    walk,
+)
 from otimes.algebra.notation.typed import Elaborated
 from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs.documents.attempts import TRIAL, attempted, named, shown
@@ -127,6 +137,30 @@ def by_columns(lhs: Node, rhs: Node, symbols: Symbols) -> Verdict | None:
     other = symbols.copy()
     other.softmax = "columns"
     return attempted(lhs, rhs, (), other)[0]
+
+
+def with_ones(node: Any) -> Any:
+    r"""Return a term in which a factor 1 is a column of ones: `A 1`, `1 b^\top`.
+
+    Nobody multiplies by the number one.
+    """
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(with_ones(part) for part in node)
+    if isinstance(node, Product) and "/" not in node.marks and not any(map(_is_dotted, node.marks)):
+        factors = tuple(
+            Name("1", "bf", span=f.span)
+            if isinstance(f, Number) and f.text == "1"
+            else with_ones(f)
+            for f in node.factors
+        )
+        return replace(node, factors=factors)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: with_ones(getattr(node, f.name)) for f in fields(node)})
+    return node
+
+
+def _is_dotted(mark: str) -> bool:
+    return mark in (r"\cdot", r"\times")
 
 
 def plainly_labelled(node: Any) -> Any:

@@ -65,7 +65,11 @@ ACTIVATION = re.compile(
     rf"|{M}\s+(?:is\s+|acts\s+)?(?:applied\s+)?(?:entry|element|component|point)-?wise\b",
     re.IGNORECASE,
 )
-RANK = re.compile(rf"{M}[^.⟦]*?\brank\s+(?:(?:of\s+)?at most\s+|≤\s*|of\s+)?{M}", re.IGNORECASE)
+RANK = re.compile(
+    rf"{M}[^.⟦]*?\brank\s+(?:(?:of\s+)?at most\s+|≤\s*|of\s+)?{M}"
+    rf"|\brank of {M} (?:is |of )?(?:at most|bounded by|≤|no more than)\s*{M}",
+    re.IGNORECASE,
+)
 INVERSE = re.compile(
     rf"(?<!pseudo)(?<!pseudo-)\binverse of (?:the )?(?:{M}|((?:un)?embedding) matrix)",
     re.IGNORECASE,
@@ -135,6 +139,7 @@ class Asserted:
     sizes: tuple[Size, ...]
     offset: int
     text: str
+    named_first: bool = True  # whether the symbol is the subject of the sentence
 
 
 class Prose:
@@ -337,11 +342,13 @@ def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) ->
 def asserted_in(prose: Prose) -> Iterator[Asserted]:
     """Yield the assertions of sentences about ranks, inverses and shapes."""
     for match in RANK.finditer(prose.text):
-        named, bound = prose.defined(match[1]), prose.node(match[2])
+        of, at_most = (match[1], match[2]) if match[1] else (match[3], match[4])
+        named, bound = prose.defined(of), prose.node(at_most)
         name = named[0] if named else None
         size = None if bound is None else size_of(bound)
         if isinstance(name, Name) and size is not None:
-            yield _asserted("rank", keys(name)[-1], (size,), prose, match)
+            found = _asserted("rank", keys(name)[-1], (size,), prose, match)
+            yield replace(found, named_first=match[1] is not None)
     for match in INVERSE.finditer(prose.text):
         before = prose.text[max(0, match.start() - 60) : match.start()]
         if re.search(r"\b(?:no|not|right|left|has|pseudo|one-sided)\b[^.]*$", before):

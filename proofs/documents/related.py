@@ -26,7 +26,7 @@ def unread_relation(
     met: dict[str, str] = {}  # the symbols of such definitions, and what they define
     for text in sorted(defined):
         known = others[text] if text in others else context.definitions[text][0]
-        if _is_read(known, symbols):
+        if _is_read(known, symbols) or context.is_member(known.lhs):
             continue
         own = keys_in(known.lhs)
         about = keys_in(known.rhs) - own

@@ -10,12 +10,14 @@ from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
 from otimes.algebra.notation.tree import Grid, Name, Node, Norm, Number, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError
-from otimes.proofs.documents.context import Context
-from otimes.proofs.documents.declarations import CLOSE
+from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.declarations import CLOSE, Declarations
+from otimes.proofs.documents.every_reading import in_every_reading
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.suggestions import shown_edit, suggestion
+from otimes.proofs.documents.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
+LITTLE = 0.5  # units of work for edits of a claim of which little is declared
 CUT = frozenset("krpmst")  # letters for how much of a matrix is kept
 
 
@@ -37,6 +39,30 @@ class ShapeConflicts:
         except OtimesError:
             return None
         return None
+
+    def turn_products(self, terms: Sequence[Node], line: int, source: str) -> bool:
+        """Declare vectors of d·n entries to have n·d, if terms conform only so.
+
+        As a number of entries, both are the same; the order is that of a product with ⊗.
+        """
+        symbols = self.context.symbols_at(line)
+        used = self.context.lines_of(terms, line)
+        long = [
+            (key, at)
+            for key, at in used
+            if symbols.known[key].kind == "vector" and len(symbols.known[key].rows) == 2
+        ]
+        for key, _ in long:
+            symbols.known[key] = _reversed(symbols.known[key])
+        try:
+            check_shapes(terms, symbols, source)
+        except OtimesError:
+            return False
+        for k, (key, known) in enumerate(self.context.declared):
+            if (key, known.line) in long:
+                self.context.declared[k] = (key, _reversed(known))
+        self.context.index, self.context.last = Declarations(), None
+        return bool(long)
 
     def conflict(
         self, error: FormulaShapeError, lhs: Node, rhs: Node, line: int, source: str
@@ -62,9 +88,27 @@ class ShapeConflicts:
                 return found
         found = self._blame(error, [lhs, rhs], line, source)
         symbols = self.context.symbols_at(line)
-        edit = suggestion(lhs, rhs, symbols)
-        found.suggestion = shown_edit(*edit, "=") if edit else ""
-        return found
+        edit = suggestion(lhs, rhs, symbols) or self._edit_as_defined(lhs, rhs, symbols)
+        found.suggestion = edit.shown() if edit else ""
+        if edit is None or found.verdict != "undecided" or self._is_excused(edit, line):
+            return found
+        return replace(found, verdict="shape", why=f"{error}{self._lines([lhs, rhs], line)}")
+
+    def _edit_as_defined(self, lhs: Node, rhs: Node, symbols: Symbols) -> Edit | None:
+        """Return the edit that makes a claim true with all definitions put in."""
+        used: dict[str, Definition] = {}
+        others = self.context.instances([lhs, rhs])
+        a, b = (self.context.unfolded(side, used, None, others) for side in (lhs, rhs))
+        return suggestion(a, b, symbols, LITTLE) if used else None
+
+    def _is_excused(self, edit: Edit, line: int) -> bool:
+        """Return whether an edit is no evidence that the shapes are meant as declared."""
+        return self.context.is_excused(edit.kind, line)
+
+    def by_edit(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Edit | None:
+        """Return the edit with which a claim conforms and is true, and does not without it."""
+        edit = suggestion(lhs, rhs, symbols, LITTLE)
+        return None if edit is None or self._is_excused(edit, line) else edit
 
     def _transposed(self, lhs: Node, rhs: Node, line: int) -> list[list[tuple[str, int]]]:
         """Return the sets of declarations that may be transposed: each one, and all of a line.
@@ -143,9 +187,11 @@ class ShapeConflicts:
             return replace(
                 found, verdict="needs-hypothesis", why=f"true in code, where {broadcast}"
             )
+        return replace(found, why=f"{error}{self._lines(terms, line)}")
+
+    def _lines(self, terms: Sequence[Node], line: int) -> str:
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})
-        said = f" (shapes from {', '.join(f'line {at}' for at in lines)})" if lines else ""
-        return replace(found, why=f"{error}{said}")
+        return f" (shapes from {', '.join(f'line {at}' for at in lines)})" if lines else ""
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
@@ -181,6 +227,8 @@ class ShapeConflicts:
             pass
         if self._conforms_in_no_shape(terms, line, every, source):
             return ""
+        if len(terms) == 2 and self._conforms_in_no_reading(terms, line, every, source):
+            return ""
         where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
         return f", but {'; '.join(where)}"
 
@@ -196,6 +244,16 @@ class ShapeConflicts:
         open_ = {e for e in open_ if text_of(e) not in sizes}
         alone = len({full_key(e) for e in open_}) == 1 and all(e.base.isupper() for e in open_)
         return alone and bool(shape_error(terms, symbols, source))
+
+    def _conforms_in_no_reading(
+        self, terms: Sequence[Node], line: int, without: list[tuple[str, int]], source: str
+    ) -> bool:
+        """Return whether terms do not conform, whatever the undeclared letters are."""
+        symbols = self.context.symbols_at(line, without)
+        found = in_every_reading(
+            terms[0], terms[1], symbols, source, lambda trial: Found("undecided")
+        )
+        return found is not None and found.verdict == "shape"
 
     def _weakly_declared(self, error: str, terms: Sequence[Node], line: int, source: str) -> str:
         """Return the letters declared in other sections without which the claim is true, or ""."""
@@ -284,6 +342,10 @@ class ShapeConflicts:
         return found.verdict in ("proved", "needs-hypothesis") or (
             square and found.verdict == "undecided"
         )
+
+
+def _reversed(known: Declared) -> Declared:
+    return replace(known, rows=known.rows[::-1])
 
 
 def _with_bars(terms: Sequence[Node]) -> str:

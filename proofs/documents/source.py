@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -194,6 +194,13 @@ class Document:
                 at = max(at, min(formula.end, end))
         return " ".join([*pieces, self.prose[at:end]])
 
+    def words_of_section(self, row: int) -> str:
+        """Return the text of the section of a row, from its heading to some lines below the row."""
+        at = bisect_right(self.headings, (row, 99)) - 1
+        begin = self.headings[at][0] if at >= 0 else 1
+        last = min(row + 2, len(self.lines))
+        return self.prose[self.lines[max(begin, row - 80) - 1] : self.lines[last - 1]]
+
     def is_general(self, row: int) -> bool:
         """Return whether declarations on a row apply to the whole text.
 
@@ -244,6 +251,25 @@ class Document:
     def sentence_before(self, formula: Formula) -> str:
         """Return the words between the end of the last sentence and a formula."""
         return re.split(r"(?<=[.!?])\s", self.before(formula))[-1]
+
+    def sentence(self, formula: Formula) -> str:
+        """Return the words of the sentence of a formula, without this and other formulas."""
+        start, end = formula.start - len(self.sentence_before(formula)), formula.end
+        rest = re.split(r"(?<=[.!?])\s|\n\s*\n", self.prose[end : end + 240])[0]
+        pieces, at = [], start
+        for each in self.formulas_between(start, end + len(rest)):
+            pieces.append(self.prose[at : max(at, each.start)])
+            at = max(at, each.end)
+        return " ".join([*pieces, self.prose[at : end + len(rest)]])
+
+    def formulas_between(self, start: int, end: int) -> list[Formula]:
+        """Return the formulas that begin between two offsets."""
+        starts = self._starts
+        return self.formulas[bisect_left(starts, start) : bisect_left(starts, end)]
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [formula.start for formula in self.formulas]
 
 
 @dataclass(frozen=True, slots=True)

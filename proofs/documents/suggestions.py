@@ -1,4 +1,4 @@
-"""The smallest edit that makes a false equation true: a transpose, a swap, another index.
+"""The smallest edit that makes a false equation true: a transpose, a swap, another index, a term.
 
 Each edit is tried by deciding the edited equation; the first that is proved is proposed, in the
 order in which people make the mistakes. Nothing is ever applied by itself. All edits together are
@@ -7,17 +7,24 @@ tried within a budget.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 from otimes.algebra.budget import STEPS, steps_done
-from otimes.algebra.notation.symbols import Symbols
+from otimes.algebra.notation.symbols import Symbols, text_of
 from otimes.algebra.notation.tree import (
+    Apply,
     Group,
+    Indexed,
     Name,
     Node,
+    Norm,
+    Number,
     Power,
     Product,
     Slot,
@@ -25,32 +32,70 @@ from otimes.algebra.notation.tree import (
     Tensor,
     bare,
     latex,
+    walk,
 )
 from otimes.proofs.documents.attempts import TRIAL, is_proved
 from otimes.proofs.documents.items import is_capital
 
-MOST = 48  # edits that are tried
+MOST = 96  # edits that are tried
 MOST_WORK = 2.0  # units of work for the edits of one equation
 
 
-def suggestion(lhs: Node, rhs: Node, symbols: Symbols) -> tuple[Node, Node] | None:
-    """Return the sides with one edit that makes them equal, of the right side if possible."""
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """The sides of an equation after one edit, and what was edited, such as "swap"."""
+
+    lhs: Node
+    rhs: Node
+    kind: str
+
+    def shown(self) -> str:
+        """Return the edited equation as LaTeX, "" where its sides are the same."""
+        sides = latex(folded(self.lhs)), latex(folded(self.rhs))
+        return " = ".join(sides) if sides[0] != sides[1] else ""
+
+    @property
+    def is_evidence(self) -> bool:
+        """Whether it says more than that something is equal to itself.
+
+        `P^2 = P` is an assumption, although it becomes `P = P` by an edit.
+        """
+        left, right = (re.sub(r"[\s()]", "", latex(bare(side))) for side in (self.lhs, self.rhs))
+        return left != right
+
+
+def suggestion(lhs: Node, rhs: Node, symbols: Symbols, most: float | None = None) -> Edit | None:
+    """Return the sides with one edit that makes them equal, of the right side if possible.
+
+    `most` is the work, in units, that all edits together may take.
+    """
     tried: set[tuple[str, str]] = {(latex(lhs), latex(rhs))}
-    begun = steps_done()
-    left = set(_names(lhs))
-    right = set(_names(rhs))
-    candidates = [(lhs, edited) for edited in edits(rhs, left)]
-    candidates += [(edited, rhs) for edited in edits(lhs, right)]
-    for pair in ((_untwisted(a), _untwisted(b)) for a, b in candidates):
-        text = latex(pair[0]), latex(pair[1])
-        if text in tried or text[0] == text[1]:
+    begun, limit = steps_done(), (MOST_WORK if most is None else most) * STEPS
+    for edit in _candidates(lhs, rhs, symbols):
+        found = Edit(_untwisted(edit.lhs), _untwisted(edit.rhs), edit.kind)
+        text = latex(found.lhs), latex(found.rhs)
+        if text in tried:
             continue
-        if len(tried) > MOST or steps_done() - begun > MOST_WORK * STEPS:
+        if len(tried) > MOST or steps_done() - begun > limit:
             return None
         tried.add(text)
-        if is_proved(*pair, symbols, TRIAL):
-            return pair
+        if is_proved(found.lhs, found.rhs, symbols, TRIAL):
+            return found
     return None
+
+
+def _candidates(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[Edit]:
+    left, right = Counter(_names(lhs)), Counter(_names(rhs))
+    sizes = symbols.sizes()
+    for many in (edits, _rarer):
+        for kind, edited in many(rhs, left, sizes):
+            yield Edit(lhs, edited, kind)
+        for kind, edited in many(lhs, right, sizes):
+            yield Edit(edited, rhs, kind)
+    for term in _terms(lhs):
+        yield Edit(lhs, _with_term(rhs, term), "term")
+    for term in _terms(rhs):
+        yield Edit(_with_term(lhs, term), rhs, "term")
 
 
 def _untwisted(node: Any) -> Any:
@@ -66,22 +111,57 @@ def _untwisted(node: Any) -> Any:
     return node
 
 
-def edits(node: Node, others: set[Name]) -> Iterator[Node]:
+Edited = tuple[str, Node]  # what was edited, and the term after it
+
+
+def edits(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited]:
     """Yield a term with one edit: swaps, transposes, exchanged indices, a missing factor."""
-    yield from _everywhere(node, _swaps)
-    yield from _everywhere(node, _transposes)
-    yield from _everywhere(node, _signs)
-    yield from _everywhere(node, partial(_renamed, others=others))
-    missing = sorted((e for e in others - set(_names(node)) if e.base != "0"), key=latex)
+    for kind, edit in (("swap", _swaps), ("transpose", _transposes), ("sign", _signs)):
+        for edited in _everywhere(node, edit):
+            yield kind, edited
+    for edited in _everywhere(node, partial(_renamed, others=others, sizes=sizes)):
+        yield "index", edited
+    for edited in _exchanged(node):
+        yield "index", edited
+    mine = Counter(_names(node))
+    missing = sorted((e for e in others if others[e] > mine[e] and e.base != "0"), key=latex)
     if len(missing) <= 2:
         for name in missing:
-            yield from _everywhere(node, partial(_with_factor, name=name))
+            for edited in _everywhere(node, partial(_with_factor, name=name)):
+                yield "factor", edited
+
+
+def _rarer(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited]:
+    """Yield a term with one of the rarer edits: of a power, of a number, of the end of a sum."""
+    for kind, edit in (("power", _powers), ("number", _numbers)):
+        for edited in _everywhere(node, edit):
+            yield kind, edited
+    letters = sorted({s.text for e in (*others, *_names(node)) for s in e.sub if s.kind == "index"})
+    for edited in _everywhere(node, partial(_reindexed, letters=letters)):
+        yield "index", edited
+    ends = [Name(text) for text in sorted(sizes) if len(text) == 1]
+    for edited in _everywhere(node, partial(_ends, sizes=ends)):
+        yield "range", edited
 
 
 def _names(node: Node) -> Iterator[Name]:
-    from otimes.algebra.notation.tree import walk
-
     return (e for e in walk(node) if isinstance(e, Name))
+
+
+def _terms(node: Node) -> Iterator[Node]:
+    """Yield the terms of a sum of several, each with its sign."""
+    inner = bare(node)
+    if isinstance(inner, Sum) and len(inner.terms) > 1:
+        for term, sign in zip(inner.terms, inner.signs, strict=True):
+            yield Sum((term,), ("-",)) if sign == "-" else term
+
+
+def _with_term(node: Node, term: Node) -> Node:
+    inner = bare(node)
+    minus = isinstance(term, Sum)
+    more = term.terms[0] if isinstance(term, Sum) else term
+    terms, signs = (inner.terms, inner.signs) if isinstance(inner, Sum) else ((inner,), ("",))
+    return Sum((*terms, more), (*signs, "-" if minus else "+"))
 
 
 def _everywhere(node: Node, edit: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
@@ -102,7 +182,20 @@ def _everywhere(node: Node, edit: Callable[[Node], Iterator[Node]]) -> Iterator[
 
 
 def _changed(node: Node, name: str, value: Any) -> Node:
+    if isinstance(node, Group):  # it no longer stands for what is defined
+        return replace(node, inner=value, stands_for=None)
     return replace(node, **{name: value})
+
+
+def folded(node: Any) -> Any:
+    """Return a term with the symbols whose definitions were put in."""
+    if isinstance(node, Group) and node.stands_for is not None:
+        return folded(node.stands_for)
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple(folded(part) for part in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: folded(getattr(node, f.name)) for f in fields(node)})
+    return node
 
 
 def _swaps(e: Node) -> Iterator[Node]:
@@ -130,17 +223,51 @@ def _signs(e: Node) -> Iterator[Node]:
         for k, sign in enumerate(e.signs):
             turned = "-" if sign in ("", "+") else "+" if k else ""
             yield replace(e, signs=(*e.signs[:k], turned, *e.signs[k + 1 :]))
+        if len(e.terms) == 2 and e.signs[0] in ("", "+") and e.signs[1] == "-":
+            yield replace(e, terms=e.terms[::-1])
 
 
-def _renamed(e: Node, others: set[Name]) -> Iterator[Node]:
-    """Exchange two indices, or take the indices of the symbol on the other side."""
+def _renamed(e: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Node]:
+    """Exchange two indices, or take the indices, or the size, of the other side."""
     if not isinstance(e, Name):
         return
+    if text_of(e) in sizes:
+        for other in sorted(others, key=latex):
+            if text_of(other) in sizes and other != e:
+                yield replace(other, span=e.span)
     if len(e.sub) == 2 and all(slot.kind == "index" for slot in e.sub):
         yield replace(e, sub=e.sub[::-1])
     for other in sorted(others, key=latex):
-        if other.base == e.base and other != e:
+        if other.base == e.base and other != e and not _differ_by_power(e, other):
             yield replace(other, span=e.span)
+
+
+def _differ_by_power(a: Name, b: Name) -> bool:
+    """Return whether a number stands above one of two symbols, which may be a power."""
+    one = a.sup or b.sup
+    number = len(one) == 1 and one[0].kind == "number" and not (a.sup and b.sup)
+    return number and replace(a, sup=(), span=(0, 0)) == replace(b, sup=(), span=(0, 0))
+
+
+def _exchanged(node: Node) -> Iterator[Node]:
+    """Exchange two indices, or two symbols that only indices distinguish, throughout a term."""
+    names = sorted(set(_names(node)), key=latex)
+    letters = sorted({s.text for e in names for s in e.sub if s.kind == "index"})
+    for a, b in combinations(letters, 2):
+        yield _put(node, {Slot("index", a): Slot("index", b), Slot("index", b): Slot("index", a)})
+    for x, y in combinations(names, 2):
+        if x.base == y.base and (x.sub, x.sup) != (y.sub, y.sup) and not _differ_by_power(x, y):
+            yield _put(node, {x: replace(y, span=x.span), y: replace(x, span=y.span)})
+
+
+def _put(node: Any, put: dict[Any, Any]) -> Any:
+    if isinstance(node, Slot) or (isinstance(node, Name) and node in put):
+        return put.get(node, node)
+    if isinstance(node, tuple):
+        return tuple(_put(part, put) for part in node)
+    if isinstance(node, Node):
+        return replace(node, **{f.name: _put(getattr(node, f.name), put) for f in fields(node)})
+    return node
 
 
 def _with_factor(e: Node, name: Name) -> Iterator[Node]:
@@ -154,6 +281,46 @@ def _with_factor(e: Node, name: Name) -> Iterator[Node]:
         yield Product((e, name), ("", ""))
 
 
-def shown_edit(lhs: Node, rhs: Node, relation: str) -> str:
-    """Return the edited equation as LaTeX."""
-    return f"{latex(lhs)} {relation} {latex(rhs)}"
+def _powers(e: Node) -> Iterator[Node]:
+    """Remove the square of a norm or a trace, or insert it.
+
+    A matrix may be equal to its square.
+    """
+    if isinstance(e, Power) and isinstance(e.exponent, Number) and _is_of_numbers(bare(e.base)):
+        yield e.base
+    elif _is_of_numbers(e):
+        yield Power(e, Number("2"))
+
+
+def _is_of_numbers(e: Node) -> bool:
+    trace = isinstance(e, Apply) and e.function.base in ("tr", "Tr", "trace")
+    return isinstance(e, Norm) or trace
+
+
+def _numbers(e: Node) -> Iterator[Node]:
+    """Insert a factor 2 in a term of a sum, or remove a number."""
+    if isinstance(e, Sum):
+        for k, term in enumerate(e.terms):
+            twice = Product((Number("2"), term), ("", ""))
+            yield replace(e, terms=(*e.terms[:k], twice, *e.terms[k + 1 :]))
+    if isinstance(e, Product) and isinstance(bare(e.factors[0]), Number) and "/" not in e.marks:
+        rest = e.factors[1:]
+        yield rest[0] if len(rest) == 1 else replace(e, factors=rest, marks=e.marks[1:])
+
+
+def _reindexed(e: Node, letters: list[str]) -> Iterator[Node]:
+    """Put another index of the equation in the place of one."""
+    if not isinstance(e, Name):
+        return
+    for k, slot in enumerate(e.sub):
+        for letter in letters if slot.kind == "index" else ():
+            if letter != slot.text:
+                yield replace(e, sub=(*e.sub[:k], Slot("index", letter), *e.sub[k + 1 :]))
+
+
+def _ends(e: Node, sizes: list[Name]) -> Iterator[Node]:
+    """Let a sum run to another size."""
+    if isinstance(e, Indexed) and isinstance(e.upper, Name):
+        for size in sizes:
+            if size != e.upper:
+                yield replace(e, upper=size)

@@ -53,7 +53,6 @@ def test_models_run(model, data: st.DataObject) -> None:
     assert model.forward(tokens)["logits"].shape == (len(tokens), model.d_vocab)
 
 
-@settings(max_examples=25)
 @given(ots.models(norm="rms", d_mlp=3, positions="rotary", n_layers=1))
 def test_models_have_the_fields_that_are_given(model) -> None:
     kind = model.config

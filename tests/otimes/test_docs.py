@@ -8,9 +8,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from click.testing import CliRunner
 
-from otimes import cli
 from otimes._docs import address, server
 from otimes.algebra.errors import OtimesError
 
@@ -55,16 +53,3 @@ def test_a_port_that_cannot_be_had_is_refused(site: Path, port: int | str) -> No
         chosen = first.server_port if port == "taken" else 99999
         with pytest.raises(OtimesError, match="--port"):
             server(site, chosen)
-
-
-def test_an_interrupt_ends_it_well(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("http.server.ThreadingHTTPServer.serve_forever", interrupted)
-    ran = CliRunner().invoke(
-        cli.cli, ["docs", "--site", str(site), "--port", "0"], standalone_mode=False
-    )
-    assert ran.exception is None
-    assert ran.return_value == cli.ALL_WELL
-    assert "Ctrl-C" in ran.output

@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from importlib.util import cache_from_source
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -59,7 +58,6 @@ def ran(
     """Python with the wheel installed beside `algebra` and `numeric`; `proofs.py` lies about."""
     site, work = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
     wheel.extractall(site)
-    _compiled(site)
     for package in ("algebra", "numeric"):
         (site / package).mkdir()
         (site / package / "__init__.py").write_text(OTHERS)
@@ -84,20 +82,6 @@ def ran(
         )
 
     return run
-
-
-def _compiled(site: Path) -> None:
-    """Copy what is compiled already of the same modules; else each run compiles hundreds."""
-    for package in PACKAGES:
-        for source in (ROOT / package).rglob("*.py"):
-            within = source.relative_to(ROOT)
-            installed = site / (within if package == "otimes" else Path("otimes") / within)
-            compiled = Path(cache_from_source(str(source)))
-            if compiled.is_file():
-                to = Path(cache_from_source(str(installed)))
-                to.parent.mkdir(exist_ok=True)
-                shutil.copy(compiled, to)
-                shutil.copystat(source, installed)  # by its time a compiled module is known
 
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -52,9 +51,7 @@ def implementation(model: Model, changes: dict, weights: dict, places: bool):
 
 
 RIGHT = {"mixtral": {"kind": "mixtral"}, "qwen": {"kind": "qwen2_moe"}, "oss": {"kind": "gpt_oss"},
-         "deepseek": DEEPSEEK, "deepseek 3": {"kind": "deepseek3"},
-         "ernie": {**DEEPSEEK, "router": "chosen", "router_groups": (), "router_scale": 1.0},
-         }  # fmt: skip
+         "deepseek": DEEPSEEK, "deepseek 3": {"kind": "deepseek3"}}  # fmt: skip
 WRONG = {
     "a softmax of all": ("mixtral", {"router": "all"}, {}, "not divided by the sum of the chosen"),
     "a softmax of the chosen": ("qwen", {"router": "chosen"}, {}, "softmax of the chosen logits"),
@@ -63,8 +60,6 @@ WRONG = {
     "no groups": ("deepseek", {"router_groups": ()}, {}, "experts chosen among all groups"),
     "no bias of the choice": (
         "deepseek", {}, {"b_choice": torch.zeros_like}, "the bias of the choice left out"),
-    "no bias of probabilities": (
-        "ernie", {}, {"b_choice": torch.zeros_like}, "the bias of the choice left out"),
     "no output biases": ("oss", {}, {"b_experts": torch.zeros_like}, "output biases of experts"),
     "no bias of the router": ("oss", {}, {"b_router": torch.zeros_like}, "bias of the router left"),
     "no limit": ("oss", {"gate_limit": 0.0}, {}, "neither limits of 2 nor 1 added"),
@@ -118,23 +113,6 @@ def test_a_fused_matrix_that_is_read_otherwise_is_named(kind: str, stored: str, 
         wrong |= {f"{letter}_gate": other_gate, f"{letter}_in": other_up}
     report = ot.audit(model.changed(wrong, config), TOKENS, weights=model)
     assert words in report.first_failure.diagnosis, str(report)
-
-
-def test_a_bias_of_the_choice_is_added_to_probabilities() -> None:
-    """As in plain loops: the softmax of all decides with the bias, and the chosen are divided."""
-    model = random_model(**RIGHT["ernie"])
-    logits = np.random.default_rng(2).normal(size=(5, 6))
-    bias = np.array([0.3, 0.0, -0.2, 0.1, 0.0, 0.25])
-    found, other = routing(model.config, logits, bias), 0
-    for row, weights in zip(logits, found, strict=True):
-        every = [math.exp(each) / sum(map(math.exp, row)) for each in row]
-        order = sorted(range(6), key=lambda j: -(every[j] + bias[j]))[:2]
-        other += order != sorted(range(6), key=lambda j: -(row[j] + bias[j]))[:2]
-        total = sum(every[j] for j in order)
-        for j in range(6):
-            right = every[j] / total if j in order else 0.0
-            assert abs(weights[j] - right) < 1e-14  # a few roundings of numbers up to 1
-    assert other  # a bias of logits would choose others
 
 
 def test_chosen_experts_that_exchange_or_overwrite_are_those_of_plain_loops() -> None:
