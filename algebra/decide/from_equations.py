@@ -39,7 +39,7 @@ ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
 ENTAILMENT, GRAM = 0.5, 0.2  # the largest share of the budget that is left
 GRAMS = 2  # Gram matrices that are formed, one of the other
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
-IMPLIED = ("squares_zero", "function_injective")
+IMPLIED = ("squares_zero", "function_injective", "inverse_commutes")
 PREMISE = 0.5  # units for each premise of an axiom
 PREMISES = 4  # of premises, one of the other
 SHORT = 0.02  # units for one in a claim about recurrences, which has many and few that hold
@@ -148,7 +148,7 @@ def by_implied(question: Question) -> Decision | None:
         return None
     added, proofs = list(known), dict(premises)
     signs = signs_in(claim)
-    for said in [one for pair in claim.given for one in implied(*pair)]:
+    for said in [one for pair in claim.given for one in implied(*pair, claim.stated)]:
         premise = Claim(*said.premises[0], claim.hypotheses)
         premise.within, premise.whole = claim.within | {claim.sides}, claim.stated
         found = within(GRAM, partial(question.decided, premise, question.axioms))

@@ -3,17 +3,19 @@
 Where a sum of squares is zero, each of its squares is: AᵀA + BᵀB = 0 gives A = 0 and B = 0, as do
 tr(AᵀA) = 0, A ∘ A + B ∘ B = 0, and a² + b² = 0 for scalars. The axiom `squares_zero` says so of the
 sum of all entries. And exp(A) = exp(B) gives A = B, as do other functions that are injective.
+Where AB = BA and A has an inverse, A⁻¹ B = B A⁻¹.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import sympy
 
 from otimes.algebra.decide.axiom_statements import STATEMENTS, Instance, instance
 from otimes.algebra.decide.function_parts import entrywise_root
+from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.linear import as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
 
@@ -25,13 +27,27 @@ INJECTIVE = {
 """The form of the axiom for each function: logarithms and roots have to be in the statement."""
 
 
-def implied(left: Any, right: Any) -> Iterator[Instance]:
-    """Yield the instances of axioms that an equation is a premise of, or leads to."""
+def implied(left: Any, right: Any, stated: Sequence[Any] = ()) -> Iterator[Instance]:
+    """Yield the instances of axioms that an equation is a premise of, or leads to.
+
+    Inverses exist where they are `stated`.
+    """
     yield from squares_that_vanish(left, right)
+    inverses = {e.base for side in stated for e in side.atoms(sympy.MatPow) if is_inverse(e)}
+    yield from inverses_that_commute(left, right, inverses)
     names = [side.name if isinstance(side, Activation) else "" for side in (left, right)]
     if names[0] == names[1] and names[0] in INJECTIVE:
         values = {"g": names[0], "S": left.argument, "T": right.argument}
         yield instance("function_injective", INJECTIVE[names[0]], values)
+
+
+def inverses_that_commute(left: Any, right: Any, inverses: Set[Any]) -> Iterator[Instance]:
+    """Yield the instances of `inverse_commutes` for an equation XY = YX, for those inverses."""
+    one, other = (list(e.args) if isinstance(e, sympy.MatMul) else [] for e in (left, right))
+    if len(one) == 2 and one == other[::-1]:
+        for x, y in (one, other):
+            if x in inverses and isinstance(y, sympy.MatrixSymbol):
+                yield instance("inverse_commutes", 0, {"E": x, "F": y})
 
 
 def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:

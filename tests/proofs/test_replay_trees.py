@@ -52,7 +52,7 @@ CHANGES = [
     (
         "proved(reader.context, Equation((*free, *frees), *sides), (*free, *frees), proof)",
         "pass",
-        attacks.by_axioms(7),
+        attacks.by_axioms(9),
     ),
     ('proved(context, same, free, proof["equal"])', "0", attacks.by_rewriting(4)),
 ]

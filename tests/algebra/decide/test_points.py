@@ -17,7 +17,6 @@ OPEN = {  # true, and why they are not proved
     "first d and last d": "as above",
     "sum cut both ways": "a matrix that is no constant is cut in two ways",
     "gram cut both ways": "as above",
-    "commuting inverse both": "two identities are not put into one product",
     "odds": "too many ways to divide",
     "softmax product of experts": "as above",
     "mask n|m and m|n": "which of n and m is smaller is not known",

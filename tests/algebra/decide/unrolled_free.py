@@ -10,6 +10,7 @@ import otimes as ot
 from tests.algebra.decide.unrolled import (
     MASK,
     A,
+    B,
     F,
     I,
     L,
@@ -210,4 +211,9 @@ SUITE.both(
     "logits of the stream",
     claim(z[L] * W, z[0] * W + tot(F[l] * z[l] * W), stream),
     claim(z[L] * W, z[0] * W + tot(F[l] * z[0] * W), stream),
+)
+SUITE.both(
+    "inverses that commute",
+    claim(Inverse(A) * Inverse(B), Inverse(B) * Inverse(A), [(A * B, B * A)]),
+    claim(Inverse(A) * Inverse(B), Inverse(A) * Inverse(A), [(A * B, B * A)]),
 )

@@ -240,6 +240,8 @@ def test_every_axiom_is_a_rule_and_says_what_the_axiom_says() -> None:
             continue  # no side of the statement has the sign
         if name in ("function_injective", "softmax_quotient"):
             continue  # its sides are any two matrices; it fits every softmax and is not searched
+        if name == "inverse_commutes":
+            continue  # a derivation has the steps of its proof
         derivation = explain(said.lhs, said.rhs, given=said.premises)
         assert derivation is not None
         assert [step.rule for step in derivation] == [BY_OTHER_NAMES.get(name, name)]
