@@ -119,3 +119,10 @@ The queries are $Q^h = W_Q^h X$."""
 def test_a_sum_leaves_out_an_index(equation: str, verdict: str) -> None:
     text = "Let $f_i \\in \\mathbb{R}^d$ and $a_i \\in \\mathbb{R}$ for each $i$."
     assert last(f"{text} Then ${equation}$.") == verdict
+
+
+def test_what_can_be_written_is_claimed() -> None:
+    text = r"""Let $X \in \mathbb{R}^{n \times d}$ and $W, V \in \mathbb{R}^{d \times k}$.
+The scores are $S = X W V^\top X^\top$."""
+    assert last(text + r" With $M = W V^\top$ we can write $S = X M^\top X^\top$.") == "refuted"
+    assert last(text + r" From here on we write $S = X X^\top$.") == "definition"
