@@ -70,7 +70,8 @@ MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 DEFINING = re.compile(
-    r"\b(?:define[ds]?|denote[ds]?|denoting|(?<!can )(?<!may )(?<!could )write|writing|set|where|here|let|call)\b"
+    r"\b(?:define[ds]?|denote[ds]?|denoting|(?<!can )(?<!may )(?<!could )write|writing|set|where|"
+    r"here|let|call)\b"
     r"(?:(?!\bso\b|\bhence\b|\bthus\b)[^.$\\`]){0,25}$",
     re.IGNORECASE,
 )
