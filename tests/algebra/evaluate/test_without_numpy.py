@@ -161,6 +161,8 @@ ExactArray A (2, 2) [[0, 0], [0, 1]] 0
 ExactArray B (2, 2) [[0, 0], [1, 0]] 1
 false:
 {shown}\
+it holds if A is diagonal and B is diagonal, or if A commutes with B, \
+or if A times B is the identity, or if B times A is the identity
 []
 """
     assert printed(BLOCKED, STATED, code) == expected
