@@ -119,9 +119,18 @@ LLAMA = "Llama 3", ("factor", "low_freq_factor", "high_freq_factor", "the origin
 YARN = "YaRN", ("factor", "beta_slow", "beta_fast", "the original length", "attention factor")
 
 
+NARROW = 1 - 2.0**-20
+"""The largest quotient of the ends of a ramp that is tried."""
+
+
 def _stretched(config: Config, index: int, factor: float) -> Act:
     stretch = [*config.rotary_stretch]
     stretch[index] *= factor
+    if len(stretch) > 1:  # the ends of a ramp keep their order
+        low, high = stretch[1:3]
+        stretch[index] = {1: min(low, high * NARROW), 2: max(high, low / NARROW)}.get(
+            index, stretch[index]
+        )
     return config_to(rotary_stretch=tuple(stretch))
 
 

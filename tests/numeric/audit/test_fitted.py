@@ -9,6 +9,8 @@ import torch
 
 import otimes as ot
 from otimes import random_model
+from otimes.numeric.audit.diagnosis.fit_constants import unknowns
+from otimes.numeric.audit.reference.evaluator import Evaluator
 from tests.numeric.audit.test_plain import LOGITS, LONG, report_on
 
 NUMBERS = {
@@ -216,3 +218,13 @@ def test_dropout_in_a_module_is_found_by_other_draws():
     report = ot.audit(Dropping(), torch.tensor([3, 1, 4, 1, 5, 9]), weights=model)
     assert "dropout" in report.first_failure.diagnosis, str(report)
     assert torch.equal(before, torch.get_rng_state())
+
+
+@pytest.mark.parametrize("stretch", [(8.0, 0.3, 1.0, 12.0), (8.0, 0.3, 1.0, 12.0, 1.2), (4.0,)])
+def test_a_ramp_is_fitted_without_its_ends_crossing(stretch):
+    model = random_model(kind="llama", rotary_stretch=stretch)
+    plain = Evaluator(model, np.array([3, 1, 4]), {})
+    for unknown in unknowns(model.config, {"q"}):
+        for factor in (1e-3, 1e3):
+            made = plain.with_mistake(unknown.mistake(factor)).near("q.0").value
+            assert np.isfinite(made).all()
