@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import sympy
 
-from otimes.algebra.budget import Budget, steps_left
+from otimes.algebra.budget import STEPS, Budget, steps_done
 from otimes.algebra.decide.admissible import presupposed, presupposed_by_sums
 from otimes.algebra.decide.certificate import SCHEMA, certificate_of
 from otimes.algebra.decide.claim import Claim
@@ -39,6 +39,7 @@ from otimes.algebra.notation.text import read_claim
 FOLDED = 2.0  # units for steps between sides in which definitions are not unfolded
 MODEL = 2.0  # units for finding numbers at which the hypotheses of a proof hold
 NEED, NEEDED = 0.3, 10.0  # units for trying one more hypothesis, and for all of them
+PRINTED = 0.2  # units for all of them, where a verdict is only printed
 
 
 class Verdict(Hinting):
@@ -146,32 +147,37 @@ class Verdict(Hinting):
         ['A is diagonal and B is diagonal', 'A commutes with B', 'A times B is the identity', \
 'B times A is the identity']
         """
+        return self._needs(NEEDED)
+
+    def _needs(self, units: float) -> tuple[Need, ...]:
         claim = self._claim
         if self.status == "proved" or claim is None:
             return ()
         found: list[Need] = []
-        with Budget(NEEDED):
-            for need in usual_hypotheses(claim.lhs, claim.rhs, claim.signature):
-                if not steps_left():
-                    break
-                if any(set(other.given) < set(need.given) for other in found if other.given):
-                    continue  # less suffices
-                try:
-                    tried = _decide(need.lhs, need.rhs, (*claim.hypotheses, *need.given), NEED)
-                except ShapeError:
-                    continue  # the hypotheses have not the sizes that this need asks for
-                if tried.status == "proved" and "no numbers were found" not in tried.reason:
-                    found.append(need)
+        start = steps_done()
+        for need in usual_hypotheses(claim.lhs, claim.rhs, claim.signature):
+            if steps_done() - start > units * STEPS:
+                break
+            if any(set(other.given) < set(need.given) for other in found if other.given):
+                continue  # less suffices
+            try:
+                tried = _decide(need.lhs, need.rhs, (*claim.hypotheses, *need.given), NEED)
+            except ShapeError:
+                continue  # the hypotheses have not the sizes that this need asks for
+            if tried.status == "proved" and "no numbers were found" not in tried.reason:
+                found.append(need)
         return tuple(found)
 
     @property
     def holds_if(self) -> str:
-        """The hypotheses of `would_need` in words, if the claim was refuted; else "".
+        """The first hypotheses of `would_need` in words, if the claim was refuted; else "".
+
+        A verdict shows it, so it searches less than `would_need`.
 
         >>> decide("A A = A", shapes="A: n n").holds_if
         'it holds if A is a projection'
         """
-        said = [str(need) for need in self.would_need] if self.status == "refuted" else []
+        said = [str(need) for need in self._needs(PRINTED)] if self.status == "refuted" else []
         return f"it holds if {', or if '.join(said)}" if said else ""
 
     @property
