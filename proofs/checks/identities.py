@@ -38,6 +38,9 @@ EQUAL_SIDES = (
 )
 
 
+SEARCH = 10.0  # units for the numbers that refute a non-identity, whose models are large
+
+
 def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the four checks of an equation, and those of its published wrong forms."""
     return Findings(
@@ -103,7 +106,7 @@ def _as_printed(number: str, form: Any, stated: Statement) -> Check:
 
 def check_failure(claim: NonIdentity, runs: Sequence[Run], quick: bool) -> Findings:
     """Return the checks of a non-identity: refuted at exact values, and different on models."""
-    verdict = decide(claim.lhs, claim.rhs, assumed(claim.given))
+    verdict = decide(claim.lhs, claim.rhs, assumed(claim.given), budget=SEARCH)
     status, detail = verdict.status, verdict.reason
     if verdict.status == "refuted":
         return Findings(
