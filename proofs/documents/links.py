@@ -449,6 +449,11 @@ class LinkChecker(Definitions):
             [latex(h.lhs), latex(h.rhs)] == sides and h.origin == f"line {line}" for h in declared
         )
 
+    def _is_again(self, left: Node, right: Node, item: Item) -> bool:
+        """Return whether an equation that conforms by itself is about a symbol that is defined."""
+        known = isinstance(bare(left), Name) and latex(bare(left)) in self.context.definitions
+        return known and self.judge.shapes([left, right], item.line, item.formula.tex) is None
+
     def _is_case(self, left: Node, words: str, line: int) -> bool:
         """Return whether an equation is a case: a condition, or about what was declared before."""
         name = bare(left)
@@ -545,7 +550,7 @@ class LinkChecker(Definitions):
         found = self.judge.claim(left, right, item.line, source)
         if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
             found = self._concluded(item, left, right) or found
-        if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
+        if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
             new = self._introduced(left, right)
             if new:
                 self.introduced |= dict.fromkeys(new, item.line)
@@ -581,6 +586,8 @@ class LinkChecker(Definitions):
         if found.verdict in ("refuted", "shape") and k == 0 and named:
             why = "its left side is named in words"
             return replace(found, verdict="undecided", why=why)
+        if found.verdict == "shape" and k == 0 and self._is_again(left, right, item):
+            return replace(found, verdict="undecided", why="it says otherwise than the definition")
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):

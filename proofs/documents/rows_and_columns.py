@@ -27,7 +27,7 @@ from otimes.proofs.documents.prose import M, Prose
 
 NTH = rf"(?:(?:{M}|[a-z])(?:\s*-?\s*th|\^\{{th\}})?[\s-]+|corresponding\s+)?"
 OF = rf"(?:of|in)\s+(?:the\s+)?(?:\w+\s+){{0,2}}?(?P<whole>{M.replace('(', '(?:')})"
-NAMES = r"(?P<names>⟦\d+⟧(?:\s*(?:,|and|to|,\s*(?:\\dots|…|\.\.\.)\s*,)\s*⟦\d+⟧)*)"
+NAMES = r"(?P<names>⟦\d+⟧(?:\s*(?:,|and|to|,\s*(?:\\dots|…|\.\.\.)\s*,)\s*⟦\d+⟧){0,20})"
 SIDE = r"(?P<side>row|column)s?"
 IS = r"(?:is|are|be|for|denotes?)"
 WITH = r"(?:with|whose|has|its|having)"

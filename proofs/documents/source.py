@@ -258,8 +258,9 @@ class Document:
         rest = re.split(r"(?<=[.!?])\s|\n\s*\n", self.prose[end : end + 240])[0]
         pieces, at = [], start
         for each in self.formulas_between(start, end + len(rest)):
-            pieces.append(self.prose[at : max(at, each.start)])
-            at = max(at, each.end)
+            if each.end > at:  # and is not within the formula before it
+                pieces.append(self.prose[at : each.start])
+                at = each.end
         return " ".join([*pieces, self.prose[at : end + len(rest)]])
 
     def formulas_between(self, start: int, end: int) -> list[Formula]:
