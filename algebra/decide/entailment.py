@@ -397,6 +397,7 @@ class _Search:
         limit = max((key[0] for key in target), default=0) + GROWTH
         powers = max((_powers(key[2]) for key in target), default=0) + self.powers + GROWTH
         frontier, met = list(target), set(target)
+        most = len(self.uses) + self.limit
         inserted = phase < _INSERT
         while frontier:
             grown: list[Key] = []
@@ -404,7 +405,7 @@ class _Search:
                 with limited(COLLECTING * steps_left()):
                     for key in frontier:
                         for instance in self.instances(key, phase, inserted):
-                            if len(self.uses) > self.limit:
+                            if len(self.uses) > most:
                                 return self.solve(target)
                             self.collect(instance, limit, powers, met, grown)
             except Exhausted:
