@@ -21,7 +21,10 @@ def assertions(prose: Prose, context: Context, items: list[Item]) -> Iterator[Eq
     document = prose.document
     for each in asserted_in(prose):
         line, column = document.position(each.offset)
-        known = context.symbols_at(document.row(each.offset)).known.get(each.key)
+        row = document.row(each.offset)
+        known = context.symbols_at(row).known.get(each.key)
+        if each.what == "inverse" and known is not None and not _is_same(context, known, row):
+            continue
         if each.what.endswith("singular"):
             verdict, why = _singular(each, known, items)
         else:
@@ -70,6 +73,11 @@ def _contradiction(each: Asserted, known: Declared | None, context: Context) -> 
     if each.sizes[0] == known.cols or each.sizes[1] == known.rows:
         return "shape", f"{each.key} is declared {rows} × {cols} on line {known.line}"
     return "", ""
+
+
+def _is_same(context: Context, known: Declared, row: int) -> bool:
+    """Return whether a letter on a row stands for what is declared, in this section or for all."""
+    return context.in_scope(known.line, row) or context.is_general(known.line)
 
 
 def _declared_anywhere(context: Context, key: str) -> Declared | None:

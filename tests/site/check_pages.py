@@ -282,7 +282,7 @@ def test_the_judge_starts_from_its_sources_where_it_must(
 
 
 def test_the_judge_starts_early_for_who_asks_again(page: chromium.Page, base: str) -> None:
-    page.open(f"{base}learn/paths.html")
+    page.open(f"{base}glossary.html")  # which has no exercise, so that no worker is on its way
     page.value("sessionStorage.clear()")
     page.requests.clear()
     page.open(f"{base}learn/heads.html")
