@@ -150,6 +150,7 @@ class Verdict(Hinting):
         return self._needs(NEEDED)
 
     def _needs(self, units: float) -> tuple[Need, ...]:
+        """Return the hypotheses of `would_need` that a search with so many units of work finds."""
         claim = self._claim
         if self.status == "proved" or claim is None:
             return ()

@@ -300,8 +300,8 @@ def prove(equation: str, shapes: str | None, given: tuple[str, ...], as_json: bo
             click.echo(verdict.steps.text(width))
         if content["counterexample"]:
             click.echo(content["counterexample"])
-        if verdict.holds_if:
-            click.echo(verdict.holds_if)
+        if content["would_need"]:
+            click.echo(f"it holds if {', or if '.join(content['would_need'])}")
     return ALL_WELL if verdict.status == "proved" else FELL_SHORT
 
 

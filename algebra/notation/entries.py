@@ -6,11 +6,11 @@ A formula is read so where it does not conform with the `u_i` as a family of vec
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key
-from otimes.algebra.notation.tree import Entry, Name, Node, Number, Power, Slot, latex, walk
+from otimes.algebra.notation.tree import Entry, Name, Node, Number, Power, latex, mapped, walk
 
 
 def with_entries(terms: Sequence[Node], symbols: Symbols) -> list[Node] | None:
@@ -49,15 +49,13 @@ def _is_power(e: Name, symbols: Symbols) -> bool:
 
 
 def _replaced(node: Any, mine: set[Name]) -> Any:
-    if isinstance(node, Name):
-        if node not in mine:
-            return node
-        whole = replace(node, sub=(), sup=())
-        entry = Entry(whole, node.sub, span=node.span)
-        return Power(entry, Number(node.sup[0].text), span=node.span) if node.sup else entry
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_replaced(part, mine) for part in node)
-    if isinstance(node, Node):
-        return replace(node, **{f.name: _replaced(getattr(node, f.name), mine)
-                                for f in fields(node) if f.name != "span"})  # fmt: skip
-    return node
+    def change(part: Any) -> Any:
+        if not isinstance(part, Name):
+            return None
+        if part not in mine:
+            return part
+        whole = replace(part, sub=(), sup=())
+        entry = Entry(whole, part.sub, span=part.span)
+        return Power(entry, Number(part.sup[0].text), span=part.span) if part.sup else entry
+
+    return mapped(node, change)

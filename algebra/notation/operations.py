@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -405,43 +406,46 @@ class Operations(Printed):
 
     def _sum_up_to(self, e: Indexed, end: str, more: int) -> Typed:
         """Read a sum over an index up to another one, both of one range."""
-        (index,) = e.indices
         self.partial += 1
         count = self.solver.fresh()
         last = self._index(end, count, e)
-        symbol = sympy.Symbol(index.replace("\\", ""), integer=True)
-        self.bound.append((index, count, symbol))
-        body = self.infer(e.body)
-        self.bound.pop()
-        if not body.known:
-            return self._unknown(e, self.quoted(e))
 
-        def build() -> Any:
-            if body.shape is not None:
-                return HeadSum(body.build(), (symbol, last + more))
-            return sympy.Sum(body.build(), (symbol, 0, last + more - 1))
+        def over(body: Any, symbol: sympy.Symbol, is_matrix: bool) -> Any:
+            if is_matrix:
+                return HeadSum(body, (symbol, last + more))
+            return sympy.Sum(body, (symbol, 0, last + more - 1))
 
-        return Typed(body.shape, build, e.span)
+        return self._sum_of(e, count, over)
 
     def _sum_without(self, e: Indexed, other: str) -> Typed:
         """Read a sum over all values of an index but another: the whole sum less one term."""
-        (index,) = e.indices
-        count = self._count(replace(e, kind="all", lower=""), index)
+        count = self._count(replace(e, kind="all", lower=""), e.indices[0])
         left_out = self._index(other, count, e)
+
+        def over(body: Any, symbol: sympy.Symbol, is_matrix: bool) -> Any:
+            many = self.solver.expression(count)
+            term = body.xreplace({symbol: left_out})
+            if is_matrix:
+                return HeadSum(body, (symbol, many)) - term
+            return sympy.Sum(body, (symbol, 0, many - 1)) - term
+
+        return self._sum_of(e, count, over)
+
+    def _sum_of(
+        self, e: Indexed, count: Size, over: Callable[[Any, sympy.Symbol, bool], Any]
+    ) -> Typed:
+        """Read a sum over an index.
+
+        `over` builds it from its body, its index, and whether the body is a matrix.
+        """
+        (index,) = e.indices
         symbol = sympy.Symbol(index.replace("\\", ""), integer=True)
         self.bound.append((index, count, symbol))
         body = self.infer(e.body)
         self.bound.pop()
         if not body.known:
             return self._unknown(e, self.quoted(e))
-
-        def build() -> Any:
-            inner, many = body.build(), self.solver.expression(count)
-            if body.shape is not None:
-                return HeadSum(inner, (symbol, many)) - inner.xreplace({symbol: left_out})
-            return sympy.Sum(inner, (symbol, 0, many - 1)) - inner.xreplace({symbol: left_out})
-
-        return Typed(body.shape, build, e.span)
+        return Typed(body.shape, lambda: over(body.build(), symbol, body.shape is not None), e.span)
 
     def _layers(self, e: Indexed, inner: Any, body: Typed, limits: list[Any]) -> Any:
         if body.shape is None or len(limits) != 1:

@@ -7,7 +7,7 @@ compared. `latex` prints a tree back; the text that it gives is read as the same
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -267,18 +267,51 @@ def bare(node: Node) -> Node:
     return node
 
 
+def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
+    """Return a tree, or a tuple of trees, with parts replaced.
+
+    `change` takes a node or a slot, and returns what stands in its place, or None to go on with the
+    parts of it. It is asked from the outside in.
+
+    >>> turned = Power(Name("A"), "T")
+    >>> latex(mapped(turned, {Name("A"): Name("B")}.get))
+    'B^{T}'
+    """
+    if isinstance(node, Node | Slot) and (changed := change(node)) is not None:
+        return changed
+    if isinstance(node, Node):
+        parts = {each.name: getattr(node, each.name) for each in fields(node)}
+        made = {name: mapped(part, change) for name, part in parts.items() if name != "span"}
+        return replace(node, **made)
+    if isinstance(node, tuple) and not isinstance(node, Slot):
+        return tuple([mapped(part, change) for part in node])
+    return node
+
+
+def with_arguments(node: Apply, change: Callable[[Any], Any]) -> Apply:
+    """Return a function with its arguments changed as by `mapped`, and its name kept."""
+    return replace(node, arguments=mapped(node.arguments, change))
+
+
 def restyled(node: Any, style: str) -> Any:
     r"""Return a tree whose names are set in a style, as by `\mathbf{…}`."""
-    if isinstance(node, Name):
-        return node if node.style else replace(node, style=style)
-    if isinstance(node, Slot):
-        return node
-    if isinstance(node, tuple):
-        return tuple(restyled(part, style) for part in node)
-    if isinstance(node, Node):
-        parts = {f.name: restyled(getattr(node, f.name), style) for f in fields(node)}
-        return replace(node, **{**parts, "span": node.span})
-    return node
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Name):
+            return part if part.style else replace(part, style=style)
+        return part if isinstance(part, Slot) else None
+
+    return mapped(node, change)
+
+
+def is_constant(node: Node) -> bool:
+    """Return whether a term is an identity, a zero or ones."""
+    inner = bare(node)
+    if isinstance(inner, Number):
+        return inner.text in ("0", "1")
+    return isinstance(inner, Name) and (
+        inner.base in ("I", "Id") or (inner.base in ("0", "1") and bool(inner.style))
+    )
 
 
 # -- printing back ---------------------------------------------------------------------------------

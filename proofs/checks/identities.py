@@ -36,9 +36,8 @@ EQUAL_SIDES = (
     "both sides are the same expression, so the equation says nothing: state another form on one "
     "side, or a Definition with plain loops"
 )
-
-
-SEARCH = 10.0  # units for the numbers that refute a non-identity, whose models are large
+SEARCH = 10.0
+"""Units of work for the search for numbers that refute a non-identity, perhaps of whole models."""
 
 
 def check_identity(stated: Statement, runs: Sequence[Run], quick: bool) -> Findings:

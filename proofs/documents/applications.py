@@ -8,13 +8,24 @@ letter, and a capital is put in for a capital only: a text that defines `f(x)` o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import check_shapes
 from otimes.algebra.notation.symbols import Symbols
-from otimes.algebra.notation.tree import Apply, Group, Indexed, Name, Node, Slot, bare, latex, walk
+from otimes.algebra.notation.tree import (
+    Apply,
+    Group,
+    Indexed,
+    Name,
+    Node,
+    bare,
+    latex,
+    mapped,
+    walk,
+    with_arguments,
+)
 
 PATTERNS = frozenset("APS")  # what a text may compute from the argument, and not say so
 
@@ -48,9 +59,15 @@ def of_arguments(lhs: Apply, rhs: Node, term: Apply, symbols: Symbols) -> Node |
         return None
     if any(isinstance(e, Name) and _is_part_of(e, put) for e in walk(rhs)):
         return None
-    if any(latex(e.function) == latex(lhs.function) for e in arguments_of([rhs])):
+    if any(latex(e.function) == latex(lhs.function) for e in applications_in([rhs])):
         return None  # a property, and no definition
-    made: Node = _put(rhs, put)
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Name):
+            return put.get(latex(part), part)
+        return with_arguments(part, change) if isinstance(part, Apply) else None
+
+    made: Node = mapped(rhs, change)
     return made
 
 
@@ -81,18 +98,6 @@ def _is_part_of(name: Name, put: dict[str, Node]) -> bool:
     return member or any(letter in slot.text for slot in (*name.sub, *name.sup) for letter in put)
 
 
-def _put(node: Any, put: dict[str, Node]) -> Any:
-    if isinstance(node, Name):
-        return put.get(latex(node), node)
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_put(part, put) for part in node)
-    if isinstance(node, Apply):
-        return replace(node, arguments=_put(node.arguments, put))
-    if isinstance(node, Node):
-        return replace(node, **{f.name: _put(getattr(node, f.name), put) for f in fields(node)})
-    return node
-
-
-def arguments_of(nodes: Sequence[Node]) -> list[Apply]:
-    """Return the functions of arguments in terms."""
+def applications_in(nodes: Sequence[Node]) -> list[Apply]:
+    """Return the functions that are applied in terms, each with its arguments."""
     return [e for node in nodes for e in walk(node) if isinstance(e, Apply)]

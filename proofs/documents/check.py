@@ -17,15 +17,13 @@ from otimes.algebra.notation.symbols import (
 )
 from otimes.algebra.notation.tree import (
     Name,
+    is_constant,
     walk,
 )
 from otimes.proofs.documents.assertions import assertions
 from otimes.proofs.documents.comments import read_comments
 from otimes.proofs.documents.consistency import clashes
-from otimes.proofs.documents.context import (
-    Context,
-    is_constant,
-)
+from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.conventions import convention_notes
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.einsum import with_einsum

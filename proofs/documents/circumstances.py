@@ -1,4 +1,4 @@
-"""What the text around an equation says of it: its condition, that it is to be shown or revised.
+"""What the text around an equation says of it: a condition, a denial, that it defines or is shown.
 
 An equation that is false for free symbols is no mistake where its sentence goes on with a
 condition, `… = 0$ for $i > r$`, where it says what a word such as “symmetric” means, or where a
@@ -40,6 +40,48 @@ MEANING = re.compile(
     re.IGNORECASE,
 )
 KIND = re.compile(r"\b(?:matrix|matrices|operators?|maps?)\b", re.IGNORECASE)
+DEFINING = re.compile(
+    r"\b(?:define[ds]?|denote[ds]?|denoting|(?<!can )(?<!may )(?<!could )write|writing|set|where|"
+    r"here|let|call)\b"
+    r"(?:(?!\bso\b|\bhence\b|\bthus\b)[^.$\\`]){0,25}$",
+    re.IGNORECASE,
+)
+NEGATED = re.compile(r"\b(?:not|never|isn't|aren't|doesn't)\b", re.IGNORECASE)
+WRONGLY = re.compile(
+    r"\b(?:false|wrong|incorrect|mistakes?|fails?|instead of|not true|erroneous\w*)\b",
+    re.IGNORECASE,
+)
+# Conditions under which the sides are defined, and nothing more.
+DEFINED = re.compile(
+    r"\b(?:if|when|whenever|provided|as long as|assuming)(?: that)?\s+(?:all |both |the |these |"
+    r"such |its )*(?:inverses?|products?|expressions?|sides?|shapes?|sizes?|dimensions?)\s+"
+    r"(?:exists?|is defined|are defined|makes? sense|conforms?|match|agree|fit|are compatible)\b|"
+    r"\b(?:if|when|whenever|provided|as long as|assuming)\b[^.;:]{0,80}?\b(?:is|are)\s+"
+    r"(?:both |all )?(?:invertible|non-?singular)\b",
+    re.IGNORECASE,
+)
+CONDITIONAL = re.compile(
+    r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
+)
+# “For a stream of rank one $X = u v^T$”: a case of what is declared, and no definition.
+CASE = re.compile(
+    r"\b(?:for|if|when|whenever|at)\s+(?!(?:all|any|each|every)\b)(?:[\w-]+\s+){0,5}$",
+    re.IGNORECASE,
+)
+IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
+# Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
+NAMED_IN_WORDS = re.compile(
+    r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
+    r"if|for|since|or|let|also|therefore|because|but|that|is|are|gives|means|implies|yields|have|"
+    r"get|when|now|by|as|recall|note|finally|first|next|while|using|from)\b)"
+    r"[A-Za-z]+\s*\}[\s~]*$"
+)
+# A unit, or a number in words, after a formula: `24 \times 10^9 = 24$ GB`.
+UNIT = re.compile(
+    r"(?:\$\$?|\\\)|\\\]|`)?[\s~]*(?:[kKMGTP]i?(?:B|b|bit|bytes?|FLOPs?|params)?\b|bytes?\b|"
+    r"FLOPs?\b|GHz\b|[mµn]?s\b|thousand\b|million\b|billion\b|trillion\b|%)"
+)
+EXPECTATION = re.compile(r"\\(?:mathbb|mathrm|operatorname)\s*\{?\s*E\b")
 
 
 def has_condition_after(document: Document, formula: Formula) -> bool:
@@ -109,3 +151,62 @@ def _is_variable(node: Node) -> bool:
     if isinstance(base, Group):
         return True
     return isinstance(base, Name) and (base.base[:1].isupper() or bool(base.style))
+
+
+def announces_definition(words: str) -> bool:
+    """Return whether the words before an equation say that it defines its left side.
+
+    >>> announces_definition("We write "), announces_definition("so that we can write ")
+    (True, False)
+    """
+    return DEFINING.search(words) is not None
+
+
+def without_existence(words: str) -> str:
+    """Return words without the conditions that the sides of an equation exist, which is implied."""
+    return DEFINED.sub("", words)
+
+
+def opens_case(words: str, is_declared: bool) -> bool:
+    """Return whether an equation after these words is a case, for a paragraph, and no definition.
+
+    What is declared before may have a value in a case; after “if” anything may.
+
+    >>> opens_case("For a stream of rank one ", True), opens_case("For the stream, let ", True)
+    (True, False)
+    """
+    return bool(CASE.search(words) and (is_declared or IF.search(words)))
+
+
+def is_named_in_words(begins: str) -> bool:
+    """Return whether a formula has words before a symbol that name what this is."""
+    return NAMED_IN_WORDS.search(begins) is not None
+
+
+def has_unit_after(document: Document, formula: Formula) -> bool:
+    """Return whether a unit, or a number in words, follows a formula."""
+    return UNIT.match(document.text, formula.end) is not None
+
+
+def is_conditional(words: str) -> bool:
+    """Return whether the words before an equation are a condition under which it holds.
+
+    >>> is_conditional("If A is symmetric: "), is_conditional("Scores stay when weights change: ")
+    (True, False)
+    """
+    begins = CONDITIONAL.match(words.lstrip())
+    return bool(begins or CONDITIONAL.search(re.split(r"[:;]", words)[-1]))
+
+
+def doubted_by(words: str) -> bool:
+    """Return whether words before an equation deny it, or are a condition for it."""
+    return is_denied(words) or is_conditional(words)
+
+
+def is_denied(words: str) -> bool:
+    """Return whether the words before an equation say that it does not hold.
+
+    >>> is_denied("It is not true that "), is_denied("They are not unique: for all R, ")
+    (True, False)
+    """
+    return bool(WRONGLY.search(words) or NEGATED.search(re.split(r"[:;]", words)[-1]))

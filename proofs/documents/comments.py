@@ -7,7 +7,8 @@ from dataclasses import replace
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import declarations
-from otimes.proofs.documents.context import Context, Hypothesis
+from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.notation import Notation
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Comment, Document, DocumentError

@@ -1,7 +1,7 @@
-"""Equations that a text concludes from hypotheses it has stated: false where these hold.
+"""Equations that a text concludes from what it has stated: false at numbers that satisfy all of it.
 
-An equation such as `U Uᵀ = I` may be an assumption. After “then” or “hence” it is a conclusion: it
-is refuted by numbers that satisfy all hypotheses that are stated of its symbols.
+An equation such as `U Uᵀ = I` may be an assumption. It is a conclusion after “then” or “hence”, and
+where it is about symbols that the text defines by others, of which it has stated hypotheses.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import Node, Statement
 from otimes.proofs.documents.attempts import attempted
-from otimes.proofs.documents.context import Hypothesis
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 
 CONCLUDES = re.compile(
     r"\b(?:then|hence|thus|therefore|consequently|it follows that|this implies(?: that)?"
@@ -35,6 +35,14 @@ MORE = re.compile(
 )
 
 
+# Words after which an equation is solved for a symbol, or holds for some of its values.
+SOLVED = re.compile(
+    r"\b(?:optim\w+|minimi[sz]\w+|maximi[sz]\w+|eigen\w+|null ?space|kernel|such that|satisf\w+|"
+    r"special case|stationary|if|when\w*|unless|suppose|assum\w+)\b",
+    re.IGNORECASE,
+)
+
+
 def is_concluded(words: str) -> bool:
     """Return whether the words before an equation announce a conclusion.
 
@@ -42,6 +50,11 @@ def is_concluded(words: str) -> bool:
     (True, False)
     """
     return CONCLUDES.search(words.rstrip("$ \n\\[(")) is not None
+
+
+def is_solved(words: str) -> bool:
+    """Return whether words say that an equation holds for some values of its symbols only."""
+    return SOLVED.search(words) is not None
 
 
 def says_more(words: str) -> bool:
@@ -64,8 +77,6 @@ def refuted_by(
     left: Node, right: Node, given: Sequence[Hypothesis], symbols: Symbols
 ) -> Found | None:
     """Return the refutation of an equation by numbers that satisfy hypotheses, or None."""
-    if not given:
-        return None
     try:
         read = elaborate([left, right], symbols)
     except OtimesError:
@@ -74,5 +85,5 @@ def refuted_by(
     if verdict is None or verdict.status != "refuted" or read.undeclared or read.doubts:
         return None
     said = "; ".join(dict.fromkeys(map(str, given)))
-    why = f"the sides differ at exact numbers that satisfy {said}"
+    why = "the sides differ at exact numbers" + (f" that satisfy {said}" if said else "")
     return Found("refuted", why, verdict.counterexample, reading=reading)

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from otimes.algebra.notation.dimensions import Size
-from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.slices import as_slots, places_of
-from otimes.algebra.notation.symbols import Declared, Symbols, full_key, key_of, keys, size_of
-from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys
 from otimes.algebra.notation.tree import (
     Apply,
     Entry,
@@ -22,17 +18,25 @@ from otimes.algebra.notation.tree import (
     Node,
     Number,
     Power,
-    Product,
-    Slot,
-    Space,
-    Statement,
     bare,
     latex,
+    mapped,
     walk,
+    with_arguments,
 )
-from otimes.proofs.documents.applications import arguments_of, has_letters, of_arguments
+from otimes.proofs.documents.applications import applications_in, has_letters, of_arguments
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.excuses import is_excused
+from otimes.proofs.documents.hypotheses import (
+    Hypothesis,
+    by_word,
+    circuits,
+    diagonals,
+    names_in,
+    of_singular_vectors,
+    patterns,
+    with_superscripts,
+)
 from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.members import Member
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
@@ -43,13 +47,6 @@ MOST_LINKED = 12  # declared hypotheses among which those that concern each othe
 MOST_NAMES = 200  # of a claim and of what recurrences say of them
 MOST_OTHERS = 6  # other definitions of the symbols of a claim that are tried
 LONGEST = 400  # nodes of a side after that
-# What the literature calls the products of the weights of a head, by convention.
-CIRCUITS = {
-    ("OV", "row"): ("V", "O", ""),
-    ("OV", "column"): ("O", "V", ""),
-    ("QK", "row"): ("Q", "K", "second"),
-    ("QK", "column"): ("Q", "K", "first"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +56,6 @@ class Definition:
     lhs: Node
     rhs: Node
     line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """An equation that may hold, its origin, and whether the document declares it."""
-
-    lhs: Node
-    rhs: Node
-    origin: str
-    declared: bool
-
-    def __str__(self) -> str:
-        where = f" ({self.origin})" if self.origin else ""
-        return f"{latex(self.lhs)} = {latex(self.rhs)}{where}"
 
 
 @dataclass(slots=True)
@@ -202,7 +185,7 @@ class Context:
     def _applications(self, nodes: Sequence[Node]) -> dict[str, Definition]:
         """Return what definitions of functions say of functions of other arguments."""
         found: dict[str, Definition] = {}
-        for e in arguments_of(nodes) if self.functions else ():
+        for e in applications_in(nodes) if self.functions else ():
             text = latex(e)
             if text in self.definitions or text in found:
                 continue
@@ -341,15 +324,15 @@ class Context:
         names = {e for node in parts for e in walk(node) if isinstance(e, Name)}
         mine = {key_of(name) for name in names}
         for hypothesis in self.hypotheses:
-            about = {key_of(e) for e in _names_in(hypothesis.lhs, hypothesis.rhs)}
+            about = {key_of(e) for e in names_in(hypothesis.lhs, hypothesis.rhs)}
             itself = [latex(hypothesis.lhs), latex(hypothesis.rhs)] == [latex(n) for n in nodes]
             if not hypothesis.declared and about & mine and not itself:
                 yield hypothesis
         for word, about_keys, said in self.words:
             for name in sorted(names, key=latex):
                 if key_of(name) in about_keys:
-                    yield from _by_word(word, name, sorted(names, key=latex), said)
-        middles = self._diagonals(parts)
+                    yield from by_word(word, name, sorted(names, key=latex), said)
+        middles = diagonals(parts) if self.factored else set()
         for name in sorted(names, key=latex):
             if name.base in (r"\Sigma", r"\Lambda") or latex(name) in middles:
                 origin = f"as in the literature, {latex(name)} is diagonal or a covariance"
@@ -362,46 +345,17 @@ class Context:
             for text, found in self.definitions.items()
             if not any(isinstance(e, Apply) for e in walk(found[0].rhs))
         }
-        yield from _patterns(nodes, written_out)
-        yield from _of_singular_vectors(parts, middles)
-
-    def _diagonals(self, nodes: Sequence[Node]) -> set[str]:
-        """Return the middle factors of `U S V^T`, where a text is about such factors."""
-        found: set[str] = set()
-        for e in (e for node in nodes for e in walk(node) if self.factored):
-            factors = [*map(bare, e.factors)] if isinstance(e, Product) else []
-            if len(factors) == 3 and isinstance(factors[1], Name) and factors[1].base.isupper():
-                last = factors[2]
-                turned = isinstance(last, Power) and last.exponent in ("T", "-1")
-                found |= {latex(factors[1])} if turned and isinstance(factors[0], Name) else set()
-        return found
+        yield from patterns(nodes, written_out)
+        yield from of_singular_vectors(parts, middles)
 
     def circuits(self, names: Collection[Name], sides: Collection[str]) -> Iterator[Hypothesis]:
         """Yield the definitions of W_OV and W_QK in the literature, for those that occur.
 
         What the document defines is meant so, unless it is defined again: it is one of `sides`.
         """
-        labels = {slot.text for name in names if name.base == "W" for slot in name.sub[-1:]}
-        if not labels & {"OV", "QK", "ov", "qk"}:
-            return
-        defined = {
-            key_of(d[0].lhs) for d in self.definitions.values() if isinstance(d[0].lhs, Name)
-        }
-        defined -= {*sides}
-        orders = [self.base.convention] if self.base.convention else ["row", "column"]
-        for name in sorted(names, key=latex):
-            label = name.sub[-1].text if name.sub and name.base == "W" else ""
-            if label not in ("OV", "QK", "ov", "qk") or key_of(name) in defined:
-                continue
-            for side in orders:
-                first, second, turned = CIRCUITS[label.upper(), side]
-                parts = [_relabelled(name, part, label.islower()) for part in (first, second)]
-                if turned == "first":
-                    parts[0] = Power(parts[0], "T")
-                elif turned == "second":
-                    parts[1] = Power(parts[1], "T")
-                product = Product(tuple(parts), ("", ""))
-                yield Hypothesis(name, product, f"as in the literature, {side} convention", False)
+        said = (each[0].lhs for each in self.definitions.values())
+        defined = {key_of(name) for name in said if isinstance(name, Name)} - {*sides}
+        yield from circuits(names, defined, self.base.convention)
 
     def declared_hypotheses(self, nodes: Sequence[Node]) -> list[Hypothesis]:
         """Return the declared hypotheses about symbols in terms."""
@@ -414,7 +368,7 @@ class Context:
         mine = {key_of(name) for name in names}
         found: list[Hypothesis] = []
         about = [
-            (each, {key_of(e) for e in _names_in(each.lhs, each.rhs)})
+            (each, {key_of(e) for e in names_in(each.lhs, each.rhs)})
             for each in self.hypotheses
             if each.declared
         ]
@@ -422,29 +376,8 @@ class Context:
             mine = mine.union(*[named for each, named in about if named & mine])
         for hypothesis, named in about:
             if named & mine:
-                found += _instances(hypothesis, names)
+                found += with_superscripts(hypothesis, names)
         return found
-
-
-def _patterns(nodes: Sequence[Node], without: Collection[str]) -> Iterator[Hypothesis]:
-    """Yield that the rows of matrices sum to one, where these act on a column of ones.
-
-    `without` are the symbols, as LaTeX, of which it is known what they are.
-    """
-    said: dict[str, Hypothesis] = {}
-    for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
-        factors = [*map(bare, e.factors)]
-        for at, ones in enumerate(factors):
-            if not (isinstance(ones, Name) and ones.base == "1" and ones.style):
-                continue
-            for name in factors[:at]:
-                if not isinstance(name, Name) or latex(name) in without:
-                    continue
-                if name.base.isupper() and name.base not in "WIJ":
-                    origin = f"as in the literature, the rows of {latex(name)} sum to one"
-                    product = Product((name, ones), ("", ""))
-                    said.setdefault(latex(name), Hypothesis(product, ones, origin, False))
-    yield from said.values()
 
 
 def _is_in(definition: Definition, nodes: Sequence[Node]) -> bool:
@@ -468,194 +401,21 @@ def _is_property(lhs: Node, rhs: Node) -> bool:
             bare(rhs), Number
         )
     starred = isinstance(lhs, Name) and any(slot.text == "*" for slot in lhs.sup)
-    own = {key_of(e) for e in _names_in(rhs)}
+    own = {key_of(e) for e in names_in(rhs)}
     return starred and isinstance(lhs, Name) and own == {key_of(lhs)}
-
-
-def _of_singular_vectors(nodes: Sequence[Node], middles: Collection[str]) -> Iterator[Hypothesis]:
-    r"""Yield that U and V have orthonormal columns, where a product is `U \Sigma V^\top`."""
-    said: dict[str, Hypothesis] = {}
-    for e in (e for node in nodes for e in walk(node) if isinstance(e, Product)):
-        factors = [*map(bare, e.factors)]
-        for first, middle, last in zip(factors, factors[1:], factors[2:], strict=False):
-            turned = bare(last.base) if isinstance(last, Power) and last.exponent == "T" else None
-            usual = isinstance(middle, Name) and middle.base in (r"\Sigma", r"\Lambda")
-            usual = usual or latex(middle) in middles
-            for name in (first, turned) if usual and isinstance(turned, Name) else ():
-                if isinstance(first, Name) and isinstance(name, Name):
-                    origin = f"as in the literature, {latex(name)} has orthonormal columns"
-                    product = Product((Power(name, "T"), name), ("", ""))
-                    said.setdefault(latex(name), Hypothesis(product, Name("I"), origin, False))
-    yield from said.values()
-
-
-def _names_in(*nodes: Node) -> Iterator[Name]:
-    constants = ("I", "Id")
-    return (
-        e for node in nodes for e in walk(node) if isinstance(e, Name) and e.base not in constants
-    )
-
-
-def _relabelled(name: Name, label: str, small: bool) -> Node:
-    slot = Slot("label" if not small else "index", label.lower() if small else label)
-    return replace(name, sub=(*name.sub[:-1], slot))
-
-
-def _instances(hypothesis: Hypothesis, names: Collection[Name]) -> list[Hypothesis]:
-    """Return a hypothesis with the superscripts that its symbols have in a claim."""
-    own = list(_names_in(hypothesis.lhs, hypothesis.rhs))
-    if any(name.sup for name in own):
-        return [hypothesis]
-    found = {}
-    for name in names:
-        if any(key_of(name) == key_of(e) for e in own):
-            decorated = [_decorated(side, name) for side in (hypothesis.lhs, hypothesis.rhs)]
-            found[latex(decorated[0]), latex(decorated[1])] = replace(
-                hypothesis, lhs=decorated[0], rhs=decorated[1]
-            )
-    return [*found.values()] or [hypothesis]
-
-
-def _decorated(node: Any, like: Name) -> Any:
-    """Return a term whose symbols have the superscripts and the style of another."""
-    if isinstance(node, Name):
-        if node.base in ("I", "Id", "1", "0"):
-            return node
-        return replace(node, sup=like.sup, style=like.style or node.style)
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_decorated(part, like) for part in node)
-    if isinstance(node, Node):
-        return replace(
-            node, **{f.name: _decorated(getattr(node, f.name), like) for f in fields(node)}
-        )
-    return node
 
 
 def _replaced(
     node: Any, known: Callable[[str], Definition | None], used: dict[str, Definition]
 ) -> Any:
-    if isinstance(node, Name | Apply):
-        text = latex(node)
+    def change(part: Any) -> Any:
+        if not isinstance(part, Name | Apply):
+            return None
+        text = latex(part)
         definition = known(text)
         if definition is not None:
             used[text] = definition
-            return Group(definition.rhs, stands_for=node)
-        if isinstance(node, Name):
-            return node
-        return replace(node, arguments=_replaced(node.arguments, known, used))
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_replaced(part, known, used) for part in node)
-    if isinstance(node, Node):
-        return replace(
-            node, **{f.name: _replaced(getattr(node, f.name), known, used) for f in fields(node)}
-        )
-    return node
+            return Group(definition.rhs, stands_for=part)
+        return part if isinstance(part, Name) else with_arguments(part, change)
 
-
-def _by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator[Hypothesis]:
-    turned, identity = Power(name, "T"), Name("I")
-    ones = Name("1", "bf")
-    origin = f"“{word}”, line {line}"
-    if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
-        yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
-    elif word == "row-stochastic":
-        yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
-    elif word in ("symmetric", "diagonal"):
-        yield Hypothesis(turned, name, origin, False)
-    elif word == "idempotent":
-        yield Hypothesis(Product((name, name), ("", "")), name, origin, False)
-    elif word == "commute":
-        for other in names:
-            if latex(other) > latex(name):
-                ab, ba = Product((name, other), ("", "")), Product((other, name), ("", ""))
-                yield Hypothesis(ab, ba, origin, False)
-
-
-# -- declarations in formulas ----------------------------------------------------------------------
-
-
-def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
-    r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`.
-
-    In `X = [x_1, x_2] \in \mathbb{R}^{d \times 2}` the first symbol is declared.
-    """
-    *equal, last = statement.relations or ("",)
-    space = statement.terms[-1]
-    if last != r"\in" or {*equal} - {"=", ":="} or not isinstance(space, Space):
-        return
-    sizes = [size_of(size) for size in space.sizes]
-    for subject in (*statement.subjects, statement.terms[0]):
-        name = bare(subject)
-        if isinstance(name, Name):
-            declared = declared_as(sizes, line)
-            if declared is not None:
-                yield keys(name)[0], replace(declared, full=full_key(name))
-
-
-def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:
-    """Return the kind of the members of a space, by its number of sizes."""
-    known = [size for size in sizes if size is not None]
-    if len(known) != len(sizes) or len(sizes) > 2:
-        return None
-    if not known:
-        return Declared("scalar", line=line)
-    if len(known) == 1:
-        return Declared("vector", known[0], line=line)
-    return Declared("matrix", known[0], known[1], line)
-
-
-def is_constant(node: Node) -> bool:
-    """Return whether a term is an identity, a zero or ones."""
-    inner = bare(node)
-    if isinstance(inner, Number):
-        return inner.text in ("0", "1")
-    return isinstance(inner, Name) and (
-        inner.base in ("I", "Id") or (inner.base in ("0", "1") and bool(inner.style))
-    )
-
-
-MEMBERS = re.compile(
-    r"^((?:[a-z](?:_\w|_\{\w+\})?\s*,\s*)*[a-z](?:_\w)?)\s*(?:\\in\b|∈)\s*(?:\\mathbb|\\R\b|ℝ)"
-)
-
-
-def values_in(formulas: Iterable[str]) -> set[str]:
-    r"""Return the letters that formulas declare as vectors or numbers: `g` of `g \in \mathbb{R}^d`.
-
-    >>> sorted(values_in([r"g, h \in \mathbb{R}^d", r"f(x) \in \mathbb{R}"]))
-    ['g', 'h']
-    """
-    found: set[str] = set()
-    for tex in formulas:
-        match = MEMBERS.match(tex.strip())
-        if match is not None:
-            found |= set(re.findall(r"(?:^|,\s*)([a-z])", match[1]))
-    return found
-
-
-HEADS = re.compile(
-    r"^\s*&?\s*(\\?[A-Za-z]+)(?:\s*[_^]\s*(?:\{[^{}]*\}|\\?\w))*\s*(?:\\left)?\(([^()=+]{1,40})"
-    r"(?:\\right)?\)(?:\s*[_^]\s*(?:\{[^{}]*\}|\w))*\s*&?\s*(?::=|=|\\triangleq|\\coloneqq)"
-)
-
-
-def functions_in(formulas: Iterable[str]) -> set[str]:
-    r"""Return the letters that formulas define as functions: `h` of `h(x) = …`.
-
-    >>> sorted(functions_in([r"h(x) = W x", "A(B + C) = AB + AC", r"\mathcal{L}(x) = 1"]))
-    ['h']
-    """
-    found = set()
-    for tex in formulas:
-        match = HEADS.match(tex)
-        if match is None or (len(match[1]) > 1 and match[1][0] != "\\"):
-            continue
-        try:
-            statements = parse_formula(match[2])
-        except NotationError:
-            continue
-        if statements and all(
-            not s.relations and isinstance(bare(s.terms[0]), Name) for s in statements
-        ):
-            found.add(match[1])
-    return found
+    return mapped(node, change)

@@ -132,3 +132,6 @@ def _with_side(known: Declared, before: Declared | None, line: int) -> Declared:
         return known
     later = known.line > line and bool(known.side)
     return known if known.side and not later else replace(known, side=before.side)
+
+
+# -- declarations in formulas ----------------------------------------------------------------------

@@ -30,6 +30,7 @@ from otimes.algebra.notation.tree import (
     Product,
     Root,
     bare,
+    is_constant,
     latex,
     walk,
 )
@@ -44,10 +45,7 @@ from otimes.proofs.documents.consistency import (
     other_layer,
     same_layer_pairs,
 )
-from otimes.proofs.documents.context import (
-    Context,
-    is_constant,
-)
+from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge

@@ -83,8 +83,11 @@ def in_every_reading(
         return None
     plain = [each for kinds, each in found if not _has_greek_vector(kinds)]
     if plain and all(each.verdict == "proved" for each in plain):
-        return plain[0]
+        greek = {text for kinds, _ in found for text in kinds if text[0] == "\\"}
+        said = f"; where {', '.join(sorted(greek))} is a number" if len(plain) < len(found) else ""
+        return replace(plain[0], why=f"{plain[0].why}{said}")
     verdicts = {each.verdict for _, each in found}
+    # i may be the imaginary unit
     imaginary = any(latex(e) in ("i", "i^{2}") for side in (lhs, rhs) for e in symbols_in(side))
     if (written or imaginary) and "refuted" in verdicts:
         return None  # entries are given of an example, or of unknowns that it is solved for
@@ -99,7 +102,7 @@ def in_every_reading(
 
 
 def misfit(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
-    """Return the shape error of two terms that do not conform, whatever Greek letters are."""
+    """Return the shape error of terms that do not conform, whatever Greek letters stand for."""
     errors: list[str] = []
     greek = any(map(_is_small_greek, symbols_in(rhs))) and not _is_small_greek(bare(lhs))
     for kinds, trial in readings(lhs, rhs, symbols) if greek else ():

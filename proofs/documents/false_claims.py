@@ -29,6 +29,7 @@ from otimes.algebra.notation.tree import (
     Power,
     Product,
     bare,
+    is_constant,
     latex,
     walk,
 )
@@ -43,8 +44,9 @@ from otimes.proofs.documents.attempts import (
     symbols_in,
 )
 from otimes.proofs.documents.common_factor import common_names, without_factor
-from otimes.proofs.documents.context import Context, Definition, Hypothesis, is_constant
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
 from otimes.proofs.documents.suggestions import folded, suggestion
 from otimes.proofs.documents.under_hypotheses import offered

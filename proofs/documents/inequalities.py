@@ -40,9 +40,10 @@ from otimes.proofs.documents.bounds import (
     of_rank,
     rank_at_most,
 )
-from otimes.proofs.documents.context import Context, Definition, Hypothesis
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.false_claims import COMMUTE, assumed
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.judge import Judge
 
 BUDGET = 1.0  # units of work for one inequality

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, mapped, walk
 
 LETTERS = frozenset("hijklmnpqstu")
 PAIR = re.compile(r"([a-z])\s*[-+]\s*([a-z])")
@@ -95,14 +95,12 @@ def _mixed(slot: Slot, put: dict[str, Slot]) -> bool:
 
 
 def _with_slots(node: Any, put: dict[str, Slot]) -> Any:
-    if isinstance(node, Slot):
-        return put.get(node.text, node) if node.kind == "index" else node
-    if isinstance(node, tuple):
-        return tuple(_with_slots(part, put) for part in node)
-    if isinstance(node, Node):
-        parts = {f.name: _with_slots(getattr(node, f.name), put) for f in fields(node)}
-        return replace(node, **{**parts, "span": node.span})
-    return node
+    def change(part: Any) -> Any:
+        if isinstance(part, Slot):
+            return put.get(part.text, part) if part.kind == "index" else part
+        return None
+
+    return mapped(node, change)
 
 
 def _with_others_above(lhs: Name, rhs: Node, name: Name) -> Node | None:
@@ -119,11 +117,9 @@ def _with_others_above(lhs: Name, rhs: Node, name: Name) -> Node | None:
 
 
 def _with_sup(node: Any, old: tuple[Slot, ...], new: tuple[Slot, ...]) -> Any:
-    if isinstance(node, Name):
-        return replace(node, sup=new) if node.sup == old else node
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_with_sup(part, old, new) for part in node)
-    if isinstance(node, Node):
-        parts = {f.name: _with_sup(getattr(node, f.name), old, new) for f in fields(node)}
-        return replace(node, **{**parts, "span": node.span})
-    return node
+    def change(part: Any) -> Any:
+        if isinstance(part, Name):
+            return replace(part, sup=new) if part.sup == old else part
+        return None
+
+    return mapped(node, change)

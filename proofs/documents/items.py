@@ -24,19 +24,14 @@ from otimes.algebra.notation.tree import (
     Statement,
     Tensor,
     bare,
+    is_constant,
     latex,
     walk,
 )
 from otimes.algebra.notation.vocabulary import RELATIONS
-from otimes.proofs.documents.context import (
-    Context,
-    Definition,
-    Hypothesis,
-    declared_by,
-    functions_in,
-    is_constant,
-    values_in,
-)
+from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -23,13 +22,14 @@ from otimes.algebra.notation.tree import (
     Product,
     Sum,
     bare,
+    is_constant,
     latex,
     walk,
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.algebra.notation.vocabulary import FUNCTIONS
 from otimes.algebra.verdict import decide
-from otimes.proofs.documents.applications import arguments_of, hides_argument
+from otimes.proofs.documents.applications import applications_in, hides_argument
 from otimes.proofs.documents.attempts import (
     BUDGET,
     TRIAL,
@@ -38,7 +38,8 @@ from otimes.proofs.documents.attempts import (
     shown,
     symbols_in,
 )
-from otimes.proofs.documents.context import Context, Definition, is_constant
+from otimes.proofs.documents.conclusions import is_solved, refuted_by
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.every_reading import has_assumption, in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
@@ -58,14 +59,6 @@ from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypothes
 MOST_NODES = 1500  # parts of an equation that is decided
 
 
-# Words after which an equation is solved for a symbol, or holds for some of its values.
-SOLVED = re.compile(
-    r"\b(?:optim\w+|minimi[sz]\w+|maximi[sz]\w+|eigen\w+|null ?space|kernel|such that|satisf\w+|"
-    r"special case|stationary|if|when\w*|unless|suppose|assum\w+)\b",
-    re.IGNORECASE,
-)
-
-
 class Judge:
     """Decides the links of a document, with what it has declared and defined so far."""
 
@@ -81,7 +74,7 @@ class Judge:
         return self.conflicts.shapes(terms, line, source, symbols)
 
     def misfit(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
-        """Return the shape error of a definition with Greek letters, whatever these are."""
+        """Return the shape error of a definition, whatever its Greek letters stand for."""
         found = misfit(lhs, rhs, self.context.symbols_at(line))
         if found is None or self._may_have_another_shape([lhs, rhs], line):
             return None
@@ -380,23 +373,11 @@ class Judge:
             if is_in_scope(self.context, each.origin, line)
         ]
         constant = is_constant(lhs) or is_constant(rhs)
-        if any(e.function.base not in FUNCTIONS for e in arguments_of([lhs, rhs])):
+        if any(e.function.base not in FUNCTIONS for e in applications_in([lhs, rhs])):
             return None  # it may say what a function is
-        if (constant and not given) or SOLVED.search(self.context.words_near(line)):
+        if (constant and not given) or is_solved(self.context.words_near(line)):
             return None
-        try:
-            read = elaborate([lhs, rhs], symbols)
-        except OtimesError:
-            return None
-        if read.undeclared or read.doubts:
-            return None
-        verdict, reading = attempted(lhs, rhs, given, symbols)
-        if verdict is None or verdict.status != "refuted":
-            return None
-        why = "the sides differ at exact numbers" + (
-            f", given {'; '.join(map(str, given))}" if given else ""
-        )
-        return Found("refuted", why, verdict.counterexample, reading=reading)
+        return refuted_by(lhs, rhs, given, symbols)
 
     def _unfolded_shape(
         self, error: FormulaShapeError, a: Node, b: Node, line: int, used: dict[str, Definition]

@@ -19,10 +19,8 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
     Group,
-    Indexed,
     Name,
     Node,
-    Number,
     Product,
     Space,
     Statement,
@@ -35,30 +33,45 @@ from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
 from otimes.proofs.documents.attempts import named, symbols_in
 from otimes.proofs.documents.circumstances import (
+    CONDITIONAL,
+    EXPECTATION,
+    announces_definition,
+    doubted_by,
     follows_from_more,
     has_condition_after,
+    has_unit_after,
+    is_conditional,
+    is_denied,
     is_goal,
+    is_named_in_words,
     is_of_differentials,
+    opens_case,
     says_what_a_word_means,
+    without_existence,
 )
 from otimes.proofs.documents.conclusions import equations_in, is_concluded, refuted_by, says_more
 from otimes.proofs.documents.consistency import dotted_vectors
-from otimes.proofs.documents.context import (
-    Context,
-    Definition,
-    Hypothesis,
-    declared_as,
-    is_constant,
-)
+from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item, assumes, plain_words
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_wrongly
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.terms import (
+    are_shapes,
+    has_trace,
+    is_order,
+    is_range,
+    is_value,
+    occurs,
+    size_name,
+)
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -69,48 +82,6 @@ TOLD = 25  # formulas after which progress is told
 MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
-DEFINING = re.compile(
-    r"\b(?:define[ds]?|denote[ds]?|denoting|(?<!can )(?<!may )(?<!could )write|writing|set|where|"
-    r"here|let|call)\b"
-    r"(?:(?!\bso\b|\bhence\b|\bthus\b)[^.$\\`]){0,25}$",
-    re.IGNORECASE,
-)
-NEGATED = re.compile(r"\b(?:not|never|isn't|aren't|doesn't)\b", re.IGNORECASE)
-WRONGLY = re.compile(
-    r"\b(?:false|wrong|incorrect|mistakes?|fails?|instead of|not true|erroneous\w*)\b",
-    re.IGNORECASE,
-)
-# Conditions under which the sides are defined, and nothing more.
-DEFINED = re.compile(
-    r"\b(?:if|when|whenever|provided|as long as|assuming)(?: that)?\s+(?:all |both |the |these |"
-    r"such |its )*(?:inverses?|products?|expressions?|sides?|shapes?|sizes?|dimensions?)\s+"
-    r"(?:exists?|is defined|are defined|makes? sense|conforms?|match|agree|fit|are compatible)\b|"
-    r"\b(?:if|when|whenever|provided|as long as|assuming)\b[^.;:]{0,80}?\b(?:is|are)\s+"
-    r"(?:both |all )?(?:invertible|non-?singular)\b",
-    re.IGNORECASE,
-)
-CONDITIONAL = re.compile(
-    r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
-)
-# “For a stream of rank one $X = u v^T$”: a case of what is declared, and no definition.
-CASE = re.compile(
-    r"\b(?:for|if|when|whenever|at)\s+(?!(?:all|any|each|every)\b)(?:[\w-]+\s+){0,5}$",
-    re.IGNORECASE,
-)
-IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
-# Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
-NAMED_IN_WORDS = re.compile(
-    r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
-    r"if|for|since|or|let|also|therefore|because|but|that|is|are|gives|means|implies|yields|have|"
-    r"get|when|now|by|as|recall|note|finally|first|next|while|using|from)\b)"
-    r"[A-Za-z]+\s*\}[\s~]*$"
-)
-# A unit, or a number in words, after a formula: `24 \\times 10^9 = 24$ GB`.
-UNIT = re.compile(
-    r"(?:\$\$?|\\\)|\\\]|`)?[\s~]*(?:[kKMGTP]i?(?:B|b|bit|bytes?|FLOPs?|params)?\b|bytes?\b|"
-    r"FLOPs?\b|GHz\b|[mµn]?s\b|thousand\b|million\b|billion\b|trillion\b|%)"
-)
-EXPECTATION = re.compile(r"\\(?:mathbb|mathrm|operatorname)\s*\{?\s*E\b")
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
 
 
@@ -289,7 +260,7 @@ class LinkChecker(Definitions):
         nearly = relation in (r"\approx", r"\simeq")
         if relation == ":" or (k and statement.relations[k - 1] == ":"):
             return Found("definition", "it says between which sets a function maps")
-        if _is_range(left) and _is_range(right) and not nearly:
+        if is_range(left) and is_range(right) and not nearly:
             return None
         shape = self.judge.shapes([left, right], item.line, source)
         if shape is not None and nearly:
@@ -357,7 +328,7 @@ class LinkChecker(Definitions):
             if stated is None:
                 return None
             given += [Hypothesis(*pair, f"line {each.line}", declared=True) for pair in stated]
-        return refuted_by(left, right, given, self.context.symbols_at(item.line))
+        return refuted_by(left, right, given, self.context.symbols_at(item.line)) if given else None
 
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
@@ -457,10 +428,10 @@ class LinkChecker(Definitions):
     def _is_case(self, left: Node, words: str, line: int) -> bool:
         """Return whether an equation is a case: a condition, or about what was declared before."""
         name = bare(left)
-        if not isinstance(name, Name) or not CASE.search(words):
+        if not isinstance(name, Name):
             return False
         known = self.context.symbols_at(line).lookup(name)[1]
-        return bool(IF.search(words)) or (known is not None and 0 < known.line < line)
+        return opens_case(words, known is not None and 0 < known.line < line)
 
     def _leave_cases(self, line: int) -> None:
         """Forget the values that symbols had in other paragraphs only."""
@@ -471,8 +442,8 @@ class LinkChecker(Definitions):
 
     def _has_unit(self, item: Item, left: Node, right: Node) -> bool:
         """Return whether numbers are equated and a unit follows, as in `= 2$ GB`."""
-        after = UNIT.match(self.document.text, item.formula.end)
-        return after is not None and _is_value(left) and _is_value(right)
+        after = has_unit_after(self.document, item.formula)
+        return after and is_value(left) and is_value(right)
 
     def _may_be_redefined(self, left: Node, right: Node, item: Item) -> bool:
         """Return whether a defined symbol is equated with a term of which not all is declared."""
@@ -493,20 +464,20 @@ class LinkChecker(Definitions):
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
         left, right = statement.terms[k], statement.terms[k + 1]
         source = item.formula.tex
-        words = DEFINED.sub("", plain_words(self.document.sentence_before(item.formula)))
+        words = without_existence(plain_words(self.document.sentence_before(item.formula)))
         first = k == 0 and statement is item.statements[0]
-        if _are_shapes(left) and _are_shapes(right):
+        if are_shapes(left) and are_shapes(right):
             return Found("definition", "it relates shapes")
-        if all(map(_is_order, (left, right))):
+        if all(map(is_order, (left, right))):
             return Found("undecided", "it compares orders of growth")
         if (order := self._of_order(item, left, right)) is not None:
-            doubted = order.verdict == "refuted" and (doubted_by(words))
+            doubted = order.verdict == "refuted" and doubted_by(words)
             return replace(order, verdict="undecided") if doubted else order
-        if k == 0 and isinstance(bare(left), Name) and _is_value(right):
+        if k == 0 and isinstance(bare(left), Name) and is_value(right):
             self._note_matrix(bare(left), right, item)
             return Found("definition", "it is a value")
         sizes = self.context.symbols_at(item.line).sizes()
-        if (_size_name(left) in sizes or _size_name(right) in sizes) and not _has_trace(left):
+        if (size_name(left) in sizes or size_name(right) in sizes) and not has_trace(left):
             if (
                 k == 0
                 and isinstance(bare(left), Name)
@@ -518,7 +489,7 @@ class LinkChecker(Definitions):
         turned = rotated_wrongly(left, right) if self.document.has_rotations else None
         if turned is not None and not (is_denied(words) or CONDITIONAL.search(words)):
             return turned
-        announced = bool(first and DEFINING.search(words))
+        announced = first and announces_definition(words)
         if is_of_differentials(left, right):
             return Found(
                 "undecided", "a d before a matrix may be a differential: it is not decided"
@@ -539,7 +510,7 @@ class LinkChecker(Definitions):
             k == 0
             and isinstance(bare(right), Name)
             and self._is_new(right)
-            and not (_occurs(bare(right), left))
+            and not (occurs(bare(right), left))
         ):
             return self._definition(item, right, left)
         if first and assumes(words) and not isinstance(bare(left), Name | Apply):
@@ -582,7 +553,7 @@ class LinkChecker(Definitions):
                 found, verdict="undecided", why="it is false, and the sentence denies something"
             )
         begins = item.formula.tex[: left.span[0]]
-        named = isinstance(bare(left), Name) and NAMED_IN_WORDS.search(begins)
+        named = isinstance(bare(left), Name) and is_named_in_words(begins)
         if found.verdict in ("refuted", "shape") and k == 0 and named:
             why = "its left side is named in words"
             return replace(found, verdict="undecided", why=why)
@@ -607,73 +578,6 @@ class LinkChecker(Definitions):
         return found
 
 
-def _is_order(node: Node) -> bool:
-    """Return whether a term is `O(n d^2)`."""
-    inner = bare(node)
-    first = bare(inner.factors[0]) if isinstance(inner, Product) else inner
-    name = first.function if isinstance(first, Apply) else first
-    return isinstance(name, Name) and name.base == "O" and name is not inner and not name.sub
-
-
-def _has_trace(node: Node) -> bool:
-    return any(isinstance(e, Apply) and e.function.base in ("tr", "Tr") for e in walk(node))
-
-
-def _occurs(term: Node, inside: Node) -> bool:
-    text = latex(term)
-    return any(latex(e) == text for e in walk(inside) if type(e) is type(term))
-
-
-def _size_name(node: Node) -> str:
-    name = bare(node)
-    return text_of(name) if isinstance(name, Name) and not is_constant(name) else ""
-
-
-def _is_value(node: Node) -> bool:
-    """Return whether a term is made of numbers only: a value that a symbol is given."""
-    names = (Name, Apply, Indexed)
-    return not any(isinstance(e, names) for e in walk(node)) and not is_constant(node)
-
-
-def _are_shapes(node: Node) -> bool:
-    r"""Return whether a term is a shape or a product of shapes: `(m \times n)(n \times p)`."""
-    inner = bare(node)
-    if not isinstance(inner, Product):
-        return False
-    if all(isinstance(factor, Group) for factor in inner.factors):
-        return all(map(_are_shapes, inner.factors))
-    sizes = all(isinstance(bare(factor), Name | Number) for factor in inner.factors)
-    return sizes and inner.marks[1:] == (r"\times",) * (len(inner.marks) - 1)
-
-
-def _is_range(node: Node) -> bool:
-    return isinstance(bare(node), Name | Number)
-
-
 def _short(tex: str) -> str:
     text = " ".join(tex.split())
     return text if len(text) <= 50 else text[:49] + "…"
-
-
-def is_conditional(words: str) -> bool:
-    """Return whether the words before an equation are a condition under which it holds.
-
-    >>> is_conditional("If A is symmetric: "), is_conditional("Scores stay when weights change: ")
-    (True, False)
-    """
-    begins = CONDITIONAL.match(words.lstrip())
-    return bool(begins or CONDITIONAL.search(re.split(r"[:;]", words)[-1]))
-
-
-def doubted_by(words: str) -> bool:
-    """Return whether words before an equation deny it, or are a condition for it."""
-    return is_denied(words) or is_conditional(words)
-
-
-def is_denied(words: str) -> bool:
-    """Return whether the words before an equation say that it does not hold.
-
-    >>> is_denied("It is not true that "), is_denied("They are not unique: for all R, ")
-    (True, False)
-    """
-    return bool(WRONGLY.search(words) or NEGATED.search(re.split(r"[:;]", words)[-1]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -25,6 +25,7 @@ from otimes.algebra.notation.tree import (
     Product,
     Slot,
     latex,
+    mapped,
     walk,
 )
 from otimes.algebra.notation.typed import Elaborated
@@ -144,19 +145,19 @@ def with_ones(node: Any) -> Any:
 
     Nobody multiplies by the number one.
     """
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(with_ones(part) for part in node)
-    if isinstance(node, Product) and "/" not in node.marks and not any(map(_is_dotted, node.marks)):
+
+    def change(part: Any) -> Any:
+        if not isinstance(part, Product) or "/" in part.marks or any(map(_is_dotted, part.marks)):
+            return None
         factors = tuple(
             Name("1", "bf", span=f.span)
             if isinstance(f, Number) and f.text == "1"
             else with_ones(f)
-            for f in node.factors
+            for f in part.factors
         )
-        return replace(node, factors=factors)
-    if isinstance(node, Node):
-        return replace(node, **{f.name: with_ones(getattr(node, f.name)) for f in fields(node)})
-    return node
+        return replace(part, factors=factors)
+
+    return mapped(node, change)
 
 
 def _is_dotted(mark: str) -> bool:
@@ -165,13 +166,12 @@ def _is_dotted(mark: str) -> bool:
 
 def plainly_labelled(node: Any) -> Any:
     """Return a term in which `h_1` and `h1`, `W_v` and `W_V` are written alike."""
-    if isinstance(node, Slot):
-        text = re.sub(r"\\mathrm|[{}_]", "", node.text)
-        label = node.kind == "label" or len(text) != 1
-        return Slot("label" if label else node.kind, text.casefold() if len(text) > 1 else text)
-    if isinstance(node, tuple):
-        return tuple(plainly_labelled(part) for part in node)
-    if isinstance(node, Node):
-        parts = {f.name: plainly_labelled(getattr(node, f.name)) for f in fields(node)}
-        return replace(node, **{**parts, "span": node.span})
-    return node
+
+    def change(part: Any) -> Any:
+        if not isinstance(part, Slot):
+            return None
+        text = re.sub(r"\\mathrm|[{}_]", "", part.text)
+        label = part.kind == "label" or len(text) != 1
+        return Slot("label" if label else part.kind, text.casefold() if len(text) > 1 else text)
+
+    return mapped(node, change)

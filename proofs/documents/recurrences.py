@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import fields, replace
 from typing import Any, NamedTuple
 
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, mapped, walk
 
 LETTER = r"[a-z]|\\ell"
 AFFINE = re.compile(rf"({LETTER})(?:\s*([-+])\s*(\d+))?")
@@ -119,14 +118,10 @@ def _mixed(rhs: Node, moves: dict[str, Affine]) -> bool:
 
 
 def _moved(node: Any, moves: dict[str, Affine], bracketed: bool) -> Any:
-    if isinstance(node, Slot):
-        return _slot(node, moves, bracketed)
-    if isinstance(node, tuple):
-        return tuple(_moved(part, moves, bracketed) for part in node)
-    if isinstance(node, Node):
-        parts = {f.name: _moved(getattr(node, f.name), moves, bracketed) for f in fields(node)}
-        return replace(node, **{**parts, "span": node.span})
-    return node
+    def change(part: Any) -> Any:
+        return _slot(part, moves, bracketed) if isinstance(part, Slot) else None
+
+    return mapped(node, change)
 
 
 def _slot(slot: Slot, moves: dict[str, Affine], bracketed: bool) -> Slot:

@@ -12,9 +12,9 @@ from dataclasses import replace
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols, key_of
-from otimes.algebra.notation.tree import Name, Node, walk
+from otimes.algebra.notation.tree import Name, Node, is_constant, walk
 from otimes.algebra.notation.typed import FormulaShapeError
-from otimes.proofs.documents.context import Context, Definition, is_constant
+from otimes.proofs.documents.context import Context, Definition
 
 
 def unread_relation(

@@ -32,6 +32,7 @@ from otimes.algebra.notation.tree import (
     Tensor,
     bare,
     latex,
+    mapped,
     walk,
 )
 from otimes.proofs.documents.attempts import TRIAL, is_proved
@@ -100,15 +101,15 @@ def _candidates(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[Edit]:
 
 def _untwisted(node: Any) -> Any:
     """Return a term without double transposes."""
-    if isinstance(node, Power) and node.exponent == "T" and isinstance(bare(node.base), Power):
-        inner = bare(node.base)
-        if isinstance(inner, Power) and inner.exponent == "T":
-            return _untwisted(inner.base)
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(_untwisted(part) for part in node)
-    if isinstance(node, Node):
-        return replace(node, **{f.name: _untwisted(getattr(node, f.name)) for f in fields(node)})
-    return node
+
+    def change(part: Any) -> Any:
+        if isinstance(part, Power) and part.exponent == "T":
+            inner = bare(part.base)
+            if isinstance(inner, Power) and inner.exponent == "T":
+                return _untwisted(inner.base)
+        return None
+
+    return mapped(node, change)
 
 
 Edited = tuple[str, Node]  # what was edited, and the term after it
@@ -189,13 +190,12 @@ def _changed(node: Node, name: str, value: Any) -> Node:
 
 def folded(node: Any) -> Any:
     """Return a term with the symbols whose definitions were put in."""
-    if isinstance(node, Group) and node.stands_for is not None:
-        return folded(node.stands_for)
-    if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple(folded(part) for part in node)
-    if isinstance(node, Node):
-        return replace(node, **{f.name: folded(getattr(node, f.name)) for f in fields(node)})
-    return node
+
+    def change(part: Any) -> Any:
+        defined = isinstance(part, Group) and part.stands_for is not None
+        return folded(part.stands_for) if defined else None
+
+    return mapped(node, change)
 
 
 def _swaps(e: Node) -> Iterator[Node]:
@@ -260,14 +260,8 @@ def _exchanged(node: Node) -> Iterator[Node]:
             yield _put(node, {x: replace(y, span=x.span), y: replace(x, span=y.span)})
 
 
-def _put(node: Any, put: dict[Any, Any]) -> Any:
-    if isinstance(node, Slot) or (isinstance(node, Name) and node in put):
-        return put.get(node, node)
-    if isinstance(node, tuple):
-        return tuple(_put(part, put) for part in node)
-    if isinstance(node, Node):
-        return replace(node, **{f.name: _put(getattr(node, f.name), put) for f in fields(node)})
-    return node
+def _put(node: Node, put: dict[Any, Any]) -> Any:
+    return mapped(node, lambda part: put.get(part) if isinstance(part, Name | Slot) else None)
 
 
 def _with_factor(e: Node, name: Name) -> Iterator[Node]:

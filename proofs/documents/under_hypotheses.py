@@ -9,8 +9,9 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import Node, latex, walk
 from otimes.proofs.documents.attempts import attempted, named
-from otimes.proofs.documents.context import Context, Definition, Hypothesis
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 
 MOST_HYPOTHESES = 12
 # The sides of a claim, hypotheses, and the definitions that are substituted.

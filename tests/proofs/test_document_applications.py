@@ -65,6 +65,12 @@ def test_a_greek_factor_is_a_number(equation: str, verdict: str) -> None:
     assert last(f"{ADAPTED}Then ${equation}$.") == verdict
 
 
+def test_it_is_said_where_a_greek_letter_may_be_a_vector() -> None:
+    found = check_text(r"Then $v_1^\top \lambda_2 v_2 = \lambda_2 v_1^\top v_2$.").equations[-1]
+    assert found.verdict == "proved"
+    assert "is a number" in found.why
+
+
 @pytest.mark.parametrize(
     ("equation", "verdict"),
     [
@@ -78,11 +84,11 @@ def test_what_a_sentence_lets_be_is_assumed(equation: str, verdict: str) -> None
     assert last(f"{SUBSPACE}${equation}$.") == verdict
 
 
-def test_an_equation_that_is_solved_for_a_symbol_is_not_refuted() -> None:
+def test_an_equation_that_holds_at_an_optimum_is_not_refuted() -> None:
     text = r"Let $X \in \mathbb{R}^{n \times d}$, $y \in \mathbb{R}^n$, $b \in \mathbb{R}^d$ and "
     text += r"$r = y - X b$. "
     assert last(text + r"At the optimum $X^\top r = 0$.") == "needs-hypothesis"
-    assert last(text + r"Then $X^\top r = 0$.") == "refuted"
+    assert last(text + r"Then $X^\top r = 0$.") == "refuted"  # nothing says what b is
 
 
 def test_a_case_counts_for_its_paragraph() -> None:

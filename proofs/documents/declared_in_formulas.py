@@ -1,0 +1,90 @@
+r"""What formulas declare by their form: shapes by `W \in \mathbb{R}^{d \times m}`, functions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
+from otimes.algebra.notation.tokens import NotationError
+from otimes.algebra.notation.tree import Name, Space, Statement, bare
+
+
+def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
+    r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`.
+
+    In `X = [x_1, x_2] \in \mathbb{R}^{d \times 2}` the first symbol is declared.
+    """
+    *equal, last = statement.relations or ("",)
+    space = statement.terms[-1]
+    if last != r"\in" or {*equal} - {"=", ":="} or not isinstance(space, Space):
+        return
+    sizes = [size_of(size) for size in space.sizes]
+    for subject in (*statement.subjects, statement.terms[0]):
+        name = bare(subject)
+        if isinstance(name, Name):
+            declared = declared_as(sizes, line)
+            if declared is not None:
+                yield keys(name)[0], replace(declared, full=full_key(name))
+
+
+def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:
+    """Return the kind of the members of a space, by its number of sizes."""
+    known = [size for size in sizes if size is not None]
+    if len(known) != len(sizes) or len(sizes) > 2:
+        return None
+    if not known:
+        return Declared("scalar", line=line)
+    if len(known) == 1:
+        return Declared("vector", known[0], line=line)
+    return Declared("matrix", known[0], known[1], line)
+
+
+MEMBERS = re.compile(
+    r"^((?:[a-z](?:_\w|_\{\w+\})?\s*,\s*)*[a-z](?:_\w)?)\s*(?:\\in\b|∈)\s*(?:\\mathbb|\\R\b|ℝ)"
+)
+
+
+def values_in(formulas: Iterable[str]) -> set[str]:
+    r"""Return the letters that formulas declare as vectors or numbers: `g` of `g \in \mathbb{R}^d`.
+
+    >>> sorted(values_in([r"g, h \in \mathbb{R}^d", r"f(x) \in \mathbb{R}"]))
+    ['g', 'h']
+    """
+    found: set[str] = set()
+    for tex in formulas:
+        match = MEMBERS.match(tex.strip())
+        if match is not None:
+            found |= set(re.findall(r"(?:^|,\s*)([a-z])", match[1]))
+    return found
+
+
+HEADS = re.compile(
+    r"^\s*&?\s*(\\?[A-Za-z]+)(?:\s*[_^]\s*(?:\{[^{}]*\}|\\?\w))*\s*(?:\\left)?\(([^()=+]{1,40})"
+    r"(?:\\right)?\)(?:\s*[_^]\s*(?:\{[^{}]*\}|\w))*\s*&?\s*(?::=|=|\\triangleq|\\coloneqq)"
+)
+
+
+def functions_in(formulas: Iterable[str]) -> set[str]:
+    r"""Return the letters that formulas define as functions: `h` of `h(x) = …`.
+
+    >>> sorted(functions_in([r"h(x) = W x", "A(B + C) = AB + AC", r"\mathcal{L}(x) = 1"]))
+    ['h']
+    """
+    found = set()
+    for tex in formulas:
+        match = HEADS.match(tex)
+        if match is None or (len(match[1]) > 1 and match[1][0] != "\\"):
+            continue
+        try:
+            statements = parse_formula(match[2])
+        except NotationError:
+            continue
+        if statements and all(
+            not s.relations and isinstance(bare(s.terms[0]), Name) for s in statements
+        ):
+            found.add(match[1])
+    return found

@@ -1,0 +1,65 @@
+"""What kind of term a side of an equation is: a value, a size, a shape, an order of growth."""
+
+from __future__ import annotations
+
+from otimes.algebra.notation.symbols import text_of
+from otimes.algebra.notation.tree import (
+    Apply,
+    Group,
+    Indexed,
+    Name,
+    Node,
+    Number,
+    Product,
+    bare,
+    is_constant,
+    latex,
+    walk,
+)
+
+
+def is_order(node: Node) -> bool:
+    """Return whether a term is `O(n d^2)`."""
+    inner = bare(node)
+    first = bare(inner.factors[0]) if isinstance(inner, Product) else inner
+    name = first.function if isinstance(first, Apply) else first
+    return isinstance(name, Name) and name.base == "O" and name is not inner and not name.sub
+
+
+def has_trace(node: Node) -> bool:
+    """Return whether a term has a trace in it."""
+    return any(isinstance(e, Apply) and e.function.base in ("tr", "Tr") for e in walk(node))
+
+
+def occurs(term: Node, inside: Node) -> bool:
+    """Return whether a symbol or a function of arguments is a part of another term."""
+    text = latex(term)
+    return any(latex(e) == text for e in walk(inside) if type(e) is type(term))
+
+
+def size_name(node: Node) -> str:
+    """Return the name of a size that a term is, if its symbol is one; "" for another term."""
+    name = bare(node)
+    return text_of(name) if isinstance(name, Name) and not is_constant(name) else ""
+
+
+def is_value(node: Node) -> bool:
+    """Return whether a term is made of numbers only: a value that a symbol is given."""
+    names = (Name, Apply, Indexed)
+    return not any(isinstance(e, names) for e in walk(node)) and not is_constant(node)
+
+
+def are_shapes(node: Node) -> bool:
+    r"""Return whether a term is a shape or a product of shapes: `(m \times n)(n \times p)`."""
+    inner = bare(node)
+    if not isinstance(inner, Product):
+        return False
+    if all(isinstance(factor, Group) for factor in inner.factors):
+        return all(map(are_shapes, inner.factors))
+    sizes = all(isinstance(bare(factor), Name | Number) for factor in inner.factors)
+    return sizes and inner.marks[1:] == (r"\times",) * (len(inner.marks) - 1)
+
+
+def is_range(node: Node) -> bool:
+    """Return whether a term is a symbol or a number, so that it may be the end of a range."""
+    return isinstance(bare(node), Name | Number)
