@@ -32,6 +32,7 @@ from otimes.algebra.notation.vocabulary import RELATIONS
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
 from otimes.proofs.documents.hypotheses import Hypothesis
+from otimes.proofs.documents.other_readings import with_columns_of_ones
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
@@ -42,8 +43,8 @@ ASSUMING = re.compile(
 )
 # “Let $U \in …$ with $U^T U = I$ and $P = U U^T$”: what a sentence lets be, up to a verb.
 LET = re.compile(
-    r"^\W*(?:let|suppose|assume|consider|given|take|fix)\b(?:\W|\$[^$]*\$|\\\(.*?\\\)|"
-    r"\b(?:an?|the|be|with|and|where|that|such|satisfy\w*|satisfies|any|some|matrix|matrices|"
+    r"^\W*(?:let|for|suppose|assume|consider|given|take|fix)\b(?:\W|\$[^$]*\$|\\\(.*?\\\)|"
+    r"\b(?:an?|the|be|every|each|all|with|and|where|that|such|satisfy\w*|satisfies|any|some|matrix|matrices|"
     r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit)\b)*"
     r"\b(?:with|where|satisfying|satisfies|such that|and)\s*$",
     re.IGNORECASE,
@@ -239,7 +240,7 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
         for statement in item.statements:
             if statement.relations[:1] != ("=",):
                 continue
-            lhs, rhs = statement.terms[:2]
+            lhs, rhs = with_columns_of_ones(*statement.terms[:2])
             assumed = _assumes(document, item, statement)
             inner = bare(lhs)
             power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"

@@ -48,7 +48,7 @@ from otimes.proofs.documents.other_readings import (
     by_causality,
     by_order_of_vec,
     by_size_of_ones,
-    with_ones,
+    with_columns_of_ones,
 )
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
@@ -57,6 +57,7 @@ from otimes.proofs.documents.suggestions import Edit, folded
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
 
 MOST_NODES = 1500  # parts of an equation that is decided
+NOT_A_NUMBER = "a 1 before a matrix"  # is said where a column of ones may be meant
 
 
 class Judge:
@@ -89,12 +90,15 @@ class Judge:
         if sum(1 for side in (lhs, rhs) for _ in walk(side)) > MOST_NODES:
             return Found("undecided", "it is too long to be decided")
         found = self._as_it_stands(lhs, rhs, line, source)
-        ones = [with_ones(side) for side in (lhs, rhs)] if found.is_wrong else []
-        if not ones or ones == [lhs, rhs]:
+        ones = with_columns_of_ones(lhs, rhs)
+        if found.verdict in ("proved", "needs-hypothesis") or ones == (lhs, rhs):
             return found
         other = self._as_it_stands(ones[0], ones[1], line, source)
+        if not found.is_wrong and other.verdict in ("undecided", "shape"):
+            return found
         if other.is_wrong:
-            return other if found.verdict == "shape" else found
+            misread = found.verdict == "shape" or NOT_A_NUMBER in found.why
+            return other if misread else found
         if other.verdict == "proved":
             return replace(other, why=f"{other.why}; where 1 is a column of ones")
         return Found("needs-hypothesis", f"if 1 is a column of ones: {other.why}")

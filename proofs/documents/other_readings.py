@@ -22,6 +22,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
+    Power,
     Product,
     Slot,
     latex,
@@ -143,21 +144,36 @@ def by_columns(lhs: Node, rhs: Node, symbols: Symbols) -> Verdict | None:
 def with_ones(node: Any) -> Any:
     r"""Return a term in which a factor 1 is a column of ones: `A 1`, `1 b^\top`.
 
-    Nobody multiplies by the number one.
+    Nobody multiplies by the number one, or transposes it.
     """
 
     def change(part: Any) -> Any:
+        if isinstance(part, Power) and part.exponent == "T" and _is_one(part.base):
+            return replace(part, base=_ones(part.base))
         if not isinstance(part, Product) or "/" in part.marks or any(map(_is_dotted, part.marks)):
             return None
         factors = tuple(
-            Name("1", "bf", span=f.span)
-            if isinstance(f, Number) and f.text == "1"
-            else with_ones(f)
-            for f in part.factors
+            _ones(f) if _is_one(f) else with_ones(f) for f in part.factors
         )
         return replace(part, factors=factors)
 
     return mapped(node, change)
+
+
+def with_columns_of_ones(lhs: Node, rhs: Node) -> tuple[Node, Node]:
+    """Return both sides of an equation with columns of ones, where it may mean these: `A 1 = 1`."""
+    sides = [with_ones(side) for side in (lhs, rhs)]
+    if sides != [lhs, rhs]:
+        sides = [_ones(side) if _is_one(side) else side for side in sides]
+    return sides[0], sides[1]
+
+
+def _is_one(node: Node) -> bool:
+    return isinstance(node, Number) and node.text == "1"
+
+
+def _ones(node: Node) -> Name:
+    return Name("1", "bf", span=node.span)
 
 
 def _is_dotted(mark: str) -> bool:

@@ -15,6 +15,7 @@ HEADING = re.compile(
     r"|^\s{0,3}(?:\(\d+(?:\.\d+)*\)\s*\*\*|\*\*(?=(?:Theorem|Lemma|Proposition|Corollary|Example"
     r"|Exercise|Problem)\b)|\\begin\{(?:theorem|lemma|proposition|corollary|example|exercise)\*?\})"
 )
+HEADED = re.compile(r"^#{1,6}\s.*\n|\\(?:part|chapter|(?:sub){0,2}section)\*?\{.*\}\s", re.MULTILINE)
 NUMBERED = 9  # the level of a theorem or another numbered paragraph
 GENERAL = re.compile(
     r"notation|set-?up|setting|preliminar|convention|background|definition|symbol|shapes?\b"
@@ -239,6 +240,7 @@ class Document:
         """
         start = max(0, formula.start - length)
         text = self.prose[start : formula.start]
+        text = HEADED.split(text)[-1]
         own = text.rpartition("\n\n")[2]
         opened = OPENED.search(text)
         if opened is None or own.strip() != opened[0].strip():
