@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from otimes.algebra.notation.affine import ends_of, first_values
 from otimes.algebra.notation.partial import end_of, letters_in
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, children
@@ -24,21 +25,29 @@ class Bindings:
     letters: set[str] = field(default_factory=set)
     ends: set[str] = field(default_factory=set)  # indices that a sum may run up to
     sizes: frozenset[str] = frozenset()
+    runs_to: frozenset[str] = frozenset()  # letters that nothing binds, up to which sums run
+    from_zero: bool = False  # whether indices count from 0
+
+    def end_of(self, e: Indexed, bound: Collection[str]) -> tuple[str, int] | None:
+        """Return the index that a sum within others runs up to, and how many values more."""
+        return end_of(e, self.ends | {*bound}, self.sizes, bound, self.from_zero)
 
 
 def bindings_of(terms: Iterable[Node], sizes: Collection[str] = ()) -> Bindings:
     """Return which slots are bound somewhere in terms that belong together."""
     terms = [*terms]
-    found = Bindings(ends=letters_in(terms) - {*sizes}, sizes=frozenset(sizes))
+    ends = letters_in(terms) - {*sizes}
+    found = Bindings(ends=ends, sizes=frozenset(sizes), from_zero=first_values(terms) == {"0"})
     for term in terms:
         _collect(term, frozenset(), found)
+    found.runs_to = frozenset(ends_of(terms) - found.letters - found.sizes)
     return found
 
 
 def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:
     if isinstance(node, Indexed):
         found.letters |= {*node.indices}
-        if node.kind == "from" and end_of(node, found.ends | bound, found.sizes) is None:
+        if node.kind == "from" and found.end_of(node, bound) is None:
             from otimes.algebra.notation.tree import latex
 
             upper = "" if node.upper is None else latex(node.upper)

@@ -15,6 +15,7 @@ from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import (
     Family,
 )
+from otimes.algebra.notation.affine import affine
 from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
 from otimes.algebra.notation.slices import Turned, places_of, sliced
@@ -402,6 +403,9 @@ class Names(ABC):
                 open_at.append(place)
             elif slot.kind == "number" and slot.text.isdigit() and slot.text != "0":
                 indices.append((sympy.Integer(int(slot.text) - 1), count))
+                open_at.append(place)
+            elif (at := affine(slot)) and at.letter in self.bindings.runs_to:
+                indices.append((self._index(at.letter, count, e) + at.number, count))
                 open_at.append(place)
         text = text_of(e, open_at)
         for place in open_at:

@@ -21,7 +21,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.notation.dimensions import ONE, Plus, Shape, Size
 from otimes.algebra.notation.entrywise import entrywise_power, quotient
-from otimes.algebra.notation.partial import end_of, left_out_of
+from otimes.algebra.notation.partial import left_out_of
 from otimes.algebra.notation.printed import Printed
 from otimes.algebra.notation.symbols import (
     default,
@@ -371,7 +371,7 @@ class Operations(Printed):
             return found
         if e.mark == r"\sum":
             around = {letter for letter, _, _ in self.bound}
-            end = end_of(e, self.bindings.ends | around, self.bindings.sizes)
+            end = self.bindings.end_of(e, around)
             if end is not None:
                 return self._sum_up_to(e, *end)
             other = left_out_of(e)

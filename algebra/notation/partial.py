@@ -13,47 +13,45 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from otimes.algebra.notation.tree import Indexed, Name, Node, Number, Sum, bare, walk
+from otimes.algebra.notation.affine import LETTER, affine, first_value, last_of
+from otimes.algebra.notation.tree import Indexed, Name, Node, walk
 
-LETTER = r"[a-z]|\\ell"
 BUT = re.compile(rf"({LETTER})\s*\\neq?\s*({LETTER})")
-UP_TO = re.compile(rf"({LETTER})\s*(\\le|<)\s*({LETTER})")
 
 
 def letters_in(terms: Iterable[Node]) -> set[str]:
-    """Return the letters that stand as indices of symbols."""
-    return {
-        slot.text
-        for term in terms
-        for e in walk(term)
-        if isinstance(e, Name)
-        for slot in (*e.sub, *e.sup)
-        if slot.kind == "index"
-    }
+    """Return the letters that stand as indices of symbols, maybe with a number added."""
+    names = (e for term in terms for e in walk(term) if isinstance(e, Name))
+    slots = [slot for e in names for slot in (*e.sub, *e.sup)]
+    plain = {slot.text for slot in slots if slot.kind == "index"}
+    return plain | {at.letter for slot in slots if (at := affine(slot)) and at.letter}
 
 
 def end_of(
-    e: Indexed, letters: Collection[str], sizes: Collection[str] = ()
+    e: Indexed,
+    letters: Collection[str],
+    sizes: Collection[str] = (),
+    bound: Collection[str] = (),
+    from_zero: bool = False,
 ) -> tuple[str, int] | None:
-    r"""Return the index that a sum runs up to, and how many values more than it: 1, or 0.
+    r"""Return the index that a sum runs up to, and how many values more than it.
+
+    Those of `bound` run over a range of their own, which a sum does not exceed. `from_zero`:
+    indices count from 0 in the formula.
 
     >>> from otimes.algebra.notation.parser import parse_formula
     >>> (sum_,) = parse_formula(r"\sum_{j < i} x_j")[0].terms
     >>> end_of(sum_, "ij")
     ('i', 0)
     """
-    if len(e.indices) != 1:
+    last = last_of(e)
+    if not from_zero and first_value(e) == "0":
         return None
-    (index,) = e.indices
-    if e.kind == "range":
-        match = UP_TO.fullmatch(e.lower.strip())
-        found = (match[3], int(match[2] != "<")) if match and match[1] == index else None
-        return found if found and found[0] not in sizes and found[0] != index else None
-    if e.kind == "from" and e.lower == "1" and e.upper is not None:
-        found = _upper(bare(e.upper))
-    else:
-        found = None
-    return found if found and found[0] in letters and found[0] != index else None
+    if last is None or last.letter in sizes or (last.number > 0 and last.letter in bound):
+        return None
+    if e.kind == "from" and last.letter not in letters:
+        return None
+    return last.letter, last.number + 1
 
 
 def left_out_of(e: Indexed) -> str:
@@ -66,13 +64,3 @@ def left_out_of(e: Indexed) -> str:
     """
     match = BUT.fullmatch(e.lower.strip()) if e.kind == "range" and len(e.indices) == 1 else None
     return match[2] if match and match[1] == e.indices[0] != match[2] else ""
-
-
-def _upper(upper: Node) -> tuple[str, int] | None:
-    if isinstance(upper, Sum) and upper.signs == ("", "-") and upper.terms[1] == Number("1"):
-        inner = _upper(bare(upper.terms[0]))
-        return None if inner is None else (inner[0], 0)
-    plain = isinstance(upper, Name) and not (upper.sub or upper.sup or upper.marks or upper.style)
-    if plain and isinstance(upper, Name) and re.fullmatch(LETTER, upper.base):
-        return upper.base, 1
-    return None

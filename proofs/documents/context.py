@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from otimes.algebra.notation.affine import ends_of
+from otimes.algebra.notation.partial import letters_in
 from otimes.algebra.notation.slices import as_slots, places_of
 from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys
 from otimes.algebra.notation.tree import (
@@ -157,7 +159,8 @@ class Context:
     def instances(self, nodes: Sequence[Node], only_weights: bool = False) -> dict[str, Definition]:
         """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
 
-        Weights are defined for all layers and heads; of other symbols a text may say more later.
+        Weights are defined for all layers and heads, and sums up to an index for all its values; of
+        other symbols a text may say more later.
         """
         found = self._applications(nodes)
         names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
@@ -167,10 +170,11 @@ class Context:
             power = power or self._entry(e) or self._slice(e) or self._member(e)
             if power is not None:
                 found[text] = power
-            if not self.generic.get(key_of(e)) or (only_weights and e.base != "W"):
-                continue
             said = [
-                d for d in self.generic[key_of(e)] if d in self.definitions.get(latex(d.lhs), ())
+                d
+                for d in self.generic.get(key_of(e), ())
+                if d in self.definitions.get(latex(d.lhs), ())
+                and (not only_weights or e.base == "W" or ends_of([d.rhs]) & letters_in([d.lhs]))
             ]
             if text in self.definitions or text in found or not said:
                 continue

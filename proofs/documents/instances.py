@@ -18,6 +18,14 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
+from otimes.algebra.notation.affine import (
+    affine,
+    is_in_range,
+    is_mentioned,
+    last_of,
+    moved,
+    without_ends,
+)
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, mapped, walk
 
 LETTERS = frozenset("hijklmnpqstu")
@@ -35,7 +43,8 @@ def instance(lhs: Node, rhs: Node, name: Name, sizes: Collection[str]) -> Node |
         return None
     bound = {index for e in walk(rhs) if isinstance(e, Indexed) for index in e.indices}
     slots = [*zip(lhs.sub, name.sub, strict=False), *zip(lhs.sup, name.sup, strict=False)]
-    if bound & (_letters(lhs) | {slot.text for _, slot in slots}):
+    others = " ".join(slot.text for _, slot in slots)
+    if bound & _letters(lhs) or any(is_mentioned(index, others) for index in bound):
         return None
     if len(lhs.sub) == len(name.sub) and len(lhs.sup) == len(name.sup):
         return _lined_up(lhs, rhs, name)
@@ -66,11 +75,18 @@ def _lined_up(lhs: Name, rhs: Node, name: Name) -> Node | None:
             if slot is None or letter not in _letters(lhs) or put.setdefault(letter, slot) != slot:
                 return None
     put = {letter: slot for letter, slot in put.items() if slot != Slot("index", letter)}
-    for e in walk(rhs):
+    for e in without_ends(rhs):
         slots = (*e.sub, *e.sup) if isinstance(e, Name) else ()
         if isinstance(e, Name) and (e.base in put or any(_mixed(slot, put) for slot in slots)):
             return None
-    made: Node = _with_slots(rhs, put)
+    sums = [e for e in walk(rhs) if isinstance(e, Indexed)]
+    ranged = [e for e in sums if any(is_in_range(letter, e) for letter in put)]
+    if not ranged:
+        return _with_slots(rhs, put)
+    moves = {letter: to for letter, slot in put.items() if (to := affine(slot))}
+    if len(moves) < len(put) or None in map(last_of, ranged):
+        return None
+    made: Node = moved(rhs, moves)
     return made
 
 

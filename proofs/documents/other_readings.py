@@ -152,9 +152,7 @@ def with_ones(node: Any) -> Any:
             return replace(part, base=_ones(part.base))
         if not isinstance(part, Product) or "/" in part.marks or any(map(_is_dotted, part.marks)):
             return None
-        factors = tuple(
-            _ones(f) if _is_one(f) else with_ones(f) for f in part.factors
-        )
+        factors = tuple(_ones(f) if _is_one(f) else with_ones(f) for f in part.factors)
         return replace(part, factors=factors)
 
     return mapped(node, change)

@@ -12,36 +12,10 @@ its letter, so that of `x^{l+2}` is found by writing l + 1 for l.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
 
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, mapped, walk
-
-LETTER = r"[a-z]|\\ell"
-AFFINE = re.compile(rf"({LETTER})(?:\s*([-+])\s*(\d+))?")
-NUMBER = re.compile(r"\d+|\(\d+\)")
-
-
-class Affine(NamedTuple):
-    """An index: a letter, or none, and a whole number that is added to it."""
-
-    letter: str
-    number: int
-
-
-def affine(slot: Slot) -> Affine | None:
-    """Return an index as a letter and a number, or None where it is of another form.
-
-    >>> affine(Slot("expression", "l-1")), affine(Slot("label", "(2)"))
-    (Affine(letter='l', number=-1), Affine(letter='', number=2))
-    """
-    if NUMBER.fullmatch(slot.text):
-        return Affine("", int(slot.text.strip("()")))
-    match = AFFINE.fullmatch(slot.text) if slot.kind in ("index", "expression") else None
-    if match is None:
-        return None
-    return Affine(match[1], int(f"{match[2] or '+'}{match[3] or 0}"))
+from otimes.algebra.notation.affine import Affine, affine, is_in_range, last_of, moved, without_ends
+from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
 
 
 def recurs(lhs: Node, rhs: Node) -> bool:
@@ -89,7 +63,7 @@ def shifted(lhs: Node, rhs: Node, name: Name, sizes: Collection[str] = ()) -> No
     if not moves or {*moves} & {*sizes} or _mixed(rhs, moves):
         return None
     bracketed = any(slot.text.startswith("(") for _, slot in pairs)
-    made: Node = _moved(rhs, moves, bracketed)
+    made: Node = moved(rhs, moves, bracketed)
     below_zero = any(slot.text.strip("(")[:1] == "-" for slot in _slots_in(made))
     return None if below_zero else made
 
@@ -101,10 +75,10 @@ def _slots_in(node: Node) -> Iterator[Slot]:
 def _mixed(rhs: Node, moves: dict[str, Affine]) -> bool:
     """Return whether a letter stands elsewhere than alone or with a number in an index."""
     letters = {*moves, *(to.letter for to in moves.values())}
-    for e in walk(rhs):
+    for e in without_ends(rhs):
         if isinstance(e, Indexed) and {*e.indices} & letters:
             return True
-        if isinstance(e, Indexed) and any(m in f"{e.lower}{e.upper}" for m in moves):
+        if isinstance(e, Indexed) and last_of(e) is None and any(is_in_range(m, e) for m in moves):
             return True
         if not isinstance(e, Name):
             continue
@@ -115,26 +89,6 @@ def _mixed(rhs: Node, moves: dict[str, Affine]) -> bool:
             if slot.kind != "label" and known is None and any(m in slot.text for m in moves):
                 return True
     return False
-
-
-def _moved(node: Any, moves: dict[str, Affine], bracketed: bool) -> Any:
-    def change(part: Any) -> Any:
-        return _slot(part, moves, bracketed) if isinstance(part, Slot) else None
-
-    return mapped(node, change)
-
-
-def _slot(slot: Slot, moves: dict[str, Affine], bracketed: bool) -> Slot:
-    known = affine(slot)
-    if known is None or known.letter not in moves:
-        return slot
-    to = moves[known.letter]
-    number = to.number + known.number
-    if not to.letter:
-        return Slot("label", f"({number})") if bracketed else Slot("number", f"{number}")
-    if not number:
-        return Slot("index", to.letter)
-    return Slot("expression", f"{to.letter}{number:+d}")
 
 
 def is_above_another(name: Name, nodes: Iterable[Node]) -> bool:

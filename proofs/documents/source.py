@@ -15,7 +15,7 @@ HEADING = re.compile(
     r"|^\s{0,3}(?:\(\d+(?:\.\d+)*\)\s*\*\*|\*\*(?=(?:Theorem|Lemma|Proposition|Corollary|Example"
     r"|Exercise|Problem)\b)|\\begin\{(?:theorem|lemma|proposition|corollary|example|exercise)\*?\})"
 )
-HEADED = re.compile(r"^#{1,6}\s.*\n|\\(?:part|chapter|(?:sub){0,2}section)\*?\{.*\}\s", re.MULTILINE)
+HEADED = re.compile(r"(?m)^#{1,6}\s.*\n|\\(?:part|chapter|(?:sub){0,2}section)\*?\{.*\}\s")
 NUMBERED = 9  # the level of a theorem or another numbered paragraph
 GENERAL = re.compile(
     r"notation|set-?up|setting|preliminar|convention|background|definition|symbol|shapes?\b"
