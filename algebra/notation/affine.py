@@ -39,6 +39,9 @@ NUMBER = re.compile(r"\d+|\(\d+\)")
 UP_TO = re.compile(rf"(?:[01]\s*\\le\s*)?({LETTER})\s*(\\le|<)\s*({LETTER})(?:\s*([-+])\s*(\d+))?")
 
 
+DIFFERENCE = re.compile(rf"({LETTER})([-+]\d+)?-({LETTER})([-+]\d+)?")
+
+
 class Affine(NamedTuple):
     """An index: a letter, or none, and a whole number that is added to it."""
 
@@ -56,6 +59,31 @@ def affine(slot: Slot) -> Affine | None:
         return Affine("", int(slot.text.strip("()")))
     match = AFFINE.fullmatch(slot.text) if slot.kind in ("index", "expression") else None
     return Affine(match[1], int(f"{match[2] or '+'}{match[3] or 0}")) if match else None
+
+
+class Difference(NamedTuple):
+    """An exponent: a letter less another one, and a whole number that is added."""
+
+    first: str
+    second: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.second}{f'{self.number:+d}' if self.number else ''}"
+
+
+def difference(slot: Slot) -> Difference | None:
+    """Return an exponent that is a difference of two letters, or None.
+
+    >>> print(difference(Slot("expression", "i-1-j")))
+    i-j-1
+    """
+    match = (
+        DIFFERENCE.fullmatch(re.sub(r"\s", "", slot.text)) if slot.kind == "expression" else None
+    )
+    if match is None:
+        return None
+    return Difference(match[1], match[3], int(match[2] or 0) + int(match[4] or 0))
 
 
 def last_of(e: Indexed) -> Affine | None:
@@ -150,13 +178,28 @@ def written(letter: str, number: int) -> str:
 
 def _slot(slot: Slot, moves: Mapping[str, Affine], bracketed: bool) -> Slot:
     known = affine(slot)
-    if known is None or known.letter not in moves:
+    if known is None:
+        return _difference(slot, moves)
+    if known.letter not in moves:
         return slot
     to = moves[known.letter]
     number = to.number + known.number
     if not to.letter:
         return Slot("label", f"({number})") if bracketed else Slot("number", f"{number}")
     return Slot("expression" if number else "index", written(to.letter, number))
+
+
+def _difference(slot: Slot, moves: Mapping[str, Affine]) -> Slot:
+    """Return a difference of letters with others in their place, as far as these are letters."""
+    known = difference(slot)
+    if known is None:
+        return slot
+    first = moves.get(known.first, Affine(known.first, 0))
+    second = moves.get(known.second, Affine(known.second, 0))
+    if not (first.letter and second.letter):
+        return slot
+    number = known.number + first.number - second.number
+    return Slot("expression", str(Difference(first.letter, second.letter, number)))
 
 
 def ends_of(terms: Iterable[Node]) -> set[str]:

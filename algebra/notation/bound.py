@@ -26,6 +26,7 @@ class Bindings:
     ends: set[str] = field(default_factory=set)  # indices that a sum may run up to
     sizes: frozenset[str] = frozenset()
     runs_to: frozenset[str] = frozenset()  # letters that nothing binds, up to which sums run
+    plain: set[Name] = field(default_factory=set)  # symbols without superscripts
     from_zero: bool = False  # whether indices count from 0
 
     def end_of(self, e: Indexed, bound: Collection[str]) -> tuple[str, int] | None:
@@ -56,6 +57,8 @@ def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:
         _collect(node.body, bound | {*node.indices}, found)
         return
     if isinstance(node, Name):
+        if not node.sup:
+            found.plain.add(node)
         for place, slot in slots_at(node):
             if slot.kind == "index" and slot.text in bound:
                 found.places.setdefault(key_of(node), set()).add(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -15,7 +16,7 @@ from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import (
     Family,
 )
-from otimes.algebra.notation.affine import affine
+from otimes.algebra.notation.affine import Difference, affine, difference
 from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
 from otimes.algebra.notation.slices import Turned, places_of, sliced
@@ -200,6 +201,9 @@ class Names(ABC):
         constant = self._named_constant(e) if known is None or known.kind != "function" else None
         if constant is not None and (known is None or e.base in ("0", "1")):
             return constant if known is None else self._of_declared_size(constant, known)
+        power = difference(e.sup[0]) if len(e.sup) == 1 else None
+        if power is not None and self._is_base(e) and self._are_indices(power):
+            return self._power_at(e, power)
         if e.sup and e.sup[0].kind == "number" and len(e.sup) == 1 and self._is_power(e, known):
             return self._power_of_name(e)
         if known is None and self._is_size(e):
@@ -232,6 +236,36 @@ class Names(ABC):
             return False
         labelled = self.symbols.is_labelled(e) or e.sup[0].text == "1"
         return not labelled and int(e.sup[0].text) < 100
+
+    def _is_base(self, e: Name) -> bool:
+        """Return whether a symbol is declared, or stands in the formula, without an exponent."""
+        base = replace(e, sup=(), span=Name("").span)
+        known = self.symbols.lookup(base)[1]
+        return base in self.bindings.plain or (known is not None and known.trusted)
+
+    def _are_indices(self, power: Difference) -> bool:
+        around = {letter for letter, _, _ in self.bound}
+        return {power.first, power.second} <= around | self.bindings.runs_to
+
+    def _power_at(self, e: Name, power: Difference) -> Typed:
+        r"""Read a power whose exponent is a difference of indices: `\gamma^{i-j}`."""
+        base = self.infer(replace(e, sup=()))
+        at = [self._index_at(letter) for letter in (power.first, power.second)]
+        exponent = at[0] - at[1] + power.number
+        if base.shape is None:
+            return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span, base.known)
+        if not self.solver.unify(*base.shape):
+            raise FormulaShapeError(
+                f"cannot raise to a power {self.quoted(e)}: a square matrix is needed", e.span
+            )
+        return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
+
+    def _index_at(self, letter: str) -> sympy.Symbol:
+        """Return the index of a sum around, or one that nothing binds, as a number."""
+        for bound, _, symbol in reversed(self.bound):
+            if bound == letter:
+                return symbol
+        return sympy.Symbol(letter, integer=True)
 
     def _power_of_name(self, e: Name) -> Typed:
         base = Name(e.base, e.style, e.marks, e.sub, (), e.select, span=e.span)

@@ -14,7 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 
-from otimes.algebra.notation.affine import Affine, affine, is_in_range, last_of, moved, without_ends
+from otimes.algebra.notation.affine import (
+    Affine,
+    affine,
+    difference,
+    is_in_range,
+    last_of,
+    moved,
+    without_ends,
+)
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
 
 
@@ -86,7 +94,8 @@ def _mixed(rhs: Node, moves: dict[str, Affine]) -> bool:
             return True
         for slot in (*e.sub, *e.sup):
             known = affine(slot)
-            if slot.kind != "label" and known is None and any(m in slot.text for m in moves):
+            other = slot.kind != "label" and known is None and difference(slot) is None
+            if other and any(m in slot.text for m in moves):
                 return True
     return False
 

@@ -1,0 +1,59 @@
+# ruff: noqa: E501 (a text is one line)
+"""Sums up to an index in documents: states, their recurrences, and decay."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.algebra.notation.affine import Affine, difference, moved
+from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.tree import Slot, latex
+from otimes.proofs.documents.check import check_text
+
+HEAD = r"Let $k_i, v_i \in \mathbb{R}^m$ be columns and $\gamma \in \mathbb{R}$. "
+TO_I = r"We set $S_i = \sum_{j \le i} v_j k_j^\top$. "
+FROM_ONE = r"We set $S_i = \sum_{j=1}^{i} v_j k_j^\top$. "
+FROM_ZERO = r"We set $S_i = \sum_{j=0}^{i} v_j k_j^\top$. "
+BEFORE_I = r"We set $S_i = \sum_{j<i} v_j k_j^\top$. "
+HERE = r"Then $S_i = S_{i-1} + v_i k_i^\top$."
+NEXT = r"Then $S_{i+1} = S_i + v_{i+1} k_{i+1}^\top$."
+LATE = r"Then $S_{i+1} = S_i + v_i k_i^\top$."
+CLAIMS = [
+    (TO_I + HERE, "proved"),
+    (TO_I + NEXT, "proved"),
+    (TO_I + LATE, "refuted"),
+    (FROM_ONE + HERE, "proved"),
+    (FROM_ONE + NEXT, "proved"),
+    (FROM_ONE + r"Then $S_{i+2} = S_i + v_{i+1} k_{i+1}^\top + v_{i+2} k_{i+2}^\top$.", "proved"),
+    (FROM_ZERO + HERE, "proved"),
+    (FROM_ZERO + LATE, "refuted"),
+    (BEFORE_I + HERE, "refuted"),
+    (BEFORE_I + NEXT, "refuted"),
+    (BEFORE_I + LATE, "proved"),
+    (BEFORE_I + r"The output is $S_t k_t$, so $S_t k_t = \sum_{j<t} v_j (k_j^\top k_t)$.", "proved"),
+    (BEFORE_I + r"The output is $S_t k_t$, so $S_t k_t = \sum_{j<t} v_j (k_t^\top v_j)$.", "refuted"),
+    (r"Then $\sum_{j=0}^{i} v_j = \sum_{j=0}^{i-1} v_j + v_i$.", "proved"),
+    (r"Then $\sum_{j \le i} \gamma^{i-j} v_j = \gamma \sum_{j<i} \gamma^{i-1-j} v_j + v_i$.", "proved"),
+    (r"Then $\sum_{j \le i} \gamma^{i-j} v_j = \gamma \sum_{j<i} \gamma^{i-j} v_j + v_i$.", "refuted"),
+]  # fmt: skip
+# It is not said what these count from together, or whether a 0 is a first index.
+OPEN = [
+    r"Then $\sum_{j=0}^{i} v_j = \sum_{j=1}^{i} v_j + v_0$.",
+    r"Then $\sum_{j=0}^{i} v_j - v_0 = \sum_{j=1}^{i} v_j$.",
+]
+
+
+@pytest.mark.parametrize(("text", "verdict"), CLAIMS)
+def test_the_last_equation_has_the_verdict(text: str, verdict: str) -> None:
+    assert check_text(HEAD + text).equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize("text", OPEN)
+def test_an_unclear_first_index_is_left_open(text: str) -> None:
+    assert check_text(HEAD + text).equations[-1].verdict not in ("proved", "refuted")
+
+
+def test_letters_move_in_indices_exponents_and_ends_of_sums() -> None:
+    (sum_,) = parse_formula(r"\sum_{j=1}^{i+1} \gamma^{i-j} v_j")[0].terms
+    assert latex(moved(sum_, {"i": Affine("t", -1)})) == (r"\sum_{j=1}^{t} \gamma^{t-j-1} v_{j}")
+    assert difference(Slot("expression", "i+j")) is None
