@@ -43,6 +43,7 @@ from otimes.algebra.notation.vocabulary import (
     PRODUCTS,
     RELATIONS,
     SIGNS,
+    SIGNS_OF_NUMBERS,
     STYLES,
     TENSORS,
 )
@@ -425,9 +426,14 @@ class Expressions(Atoms):
         sizes = inside[2:] if len(inside) > 2 and inside[1].text == "^" else []
         if sizes and sizes[0].text == "{":
             sizes = sizes[1:-1]
-        if self.is_at("^"):
-            self.take()
-            sizes = self._script()
+        signs = ""
+        while self.is_at("^") or (self.is_at("_") and not signs):
+            if self.take().text == "_":
+                signs = "".join(token.text for token in self._script()).strip("{}")
+                if signs not in SIGNS_OF_NUMBERS:
+                    raise NotationError(f"ℝ has a subscript {signs}", self.from_(start))
+            else:
+                sizes = self._script()
         parts: list[list[Token]] = [[]]
         depth = 0
         for token in sizes:
@@ -439,7 +445,7 @@ class Expressions(Atoms):
             else:
                 parts[-1].append(token)
         if parts == [[]]:
-            return Space((), span=self.from_(start))
+            return Space((), signs, span=self.from_(start))
         if not all(parts):
             raise NotationError("a size is missing", self.from_(start))
-        return Space(tuple(self._parsed(part) for part in parts), span=self.from_(start))
+        return Space(tuple(self._parsed(part) for part in parts), signs, span=self.from_(start))

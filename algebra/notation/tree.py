@@ -205,9 +205,13 @@ class Dots(Node):
 
 @dataclass(frozen=True, slots=True)
 class Space(Node):
-    r"""A space of matrices, `\mathbb{R}^{n \times d}`; without sizes, of numbers."""
+    r"""A space of matrices, `\mathbb{R}^{n \times d}`; without sizes, of numbers.
+
+    `signs` are those of all entries where it says so: `>0` or `+`.
+    """
 
     sizes: tuple[Node, ...]
+    signs: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,7 +432,8 @@ def _statement(e: Statement) -> str:
 
 def _space(e: Space) -> str:
     sizes = r" \times ".join(map(latex, e.sizes))
-    return r"\mathbb{R}" + (f"^{{{sizes}}}" if sizes else "")
+    below = f"_{{{e.signs}}}" if e.signs else ""
+    return r"\mathbb{R}" + below + (f"^{{{sizes}}}" if sizes else "")
 
 
 def _apply(e: Apply) -> str:

@@ -158,3 +158,5 @@ CONDITIONS = words("where with if for when whenever provided")
 JOINING = CONDITIONS | words(
     "where and with if for so then thus hence or i.e. but otherwise else since because"
 )
+# What a subscript of ℝ says of the numbers in it.
+SIGNS_OF_NUMBERS = {">0": "positive", "++": "positive", "+": "nonnegative", r"\ge0": "nonnegative"}

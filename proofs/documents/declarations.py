@@ -82,7 +82,8 @@ class Declarations:
         for known in _before(of_symbol, line):
             if (key, known.line) in wrong:
                 break  # what a text said before, it has said otherwise since
-            if (key, known.line) in without:
+            elsewhere = known in of_symbol.local and not together(known.line, line)
+            if (key, known.line) in without or (known.assumed and elsewhere):
                 continue
             chosen.append(known)
             if known.kind != "vector" or known.side or len(chosen) > MOST:

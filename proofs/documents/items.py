@@ -29,10 +29,12 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.vocabulary import RELATIONS
+from otimes.proofs.documents.conclusions import is_concluded
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import with_columns_of_ones
+from otimes.proofs.documents.signs import signs_of
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
@@ -57,6 +59,10 @@ LOCAL = re.compile(
 # “For $A$ and $B$”: letters without labels are those of one statement.
 FOR = re.compile(
     r"\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$", re.IGNORECASE
+)
+# “If $\alpha > 0$”: a sign for one paragraph.
+IN_CASE = re.compile(
+    r"\b(?:if|for|when|whenever|provided|unless)(?: that)?(?: \w+){0,2}\s*$", re.IGNORECASE
 )
 
 
@@ -143,8 +149,11 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
         local, plain = bool(LOCAL.search(words)), bool(FOR.search(words))
         for statement in item.statements:
             found = [*declared_by(statement, item.line)]
+            if not is_concluded(words):
+                found += signs_of(statement, item.line, context.base.functions)
             context.declared += found
-            context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
+            case = local or bool(IN_CASE.search(words) and any(k.assumed for _, k in found))
+            context.local |= {(key, item.line) for key, _ in found if case or plain > len(key) - 1}
 
 
 def order_of_vec(text: str) -> str:

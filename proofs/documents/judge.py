@@ -53,6 +53,7 @@ from otimes.proofs.documents.other_readings import (
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
+from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.suggestions import Edit, folded
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
 
@@ -86,14 +87,24 @@ class Judge:
         return self.conflicts.of_this_section(found, terms, line)
 
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
-        """Return the verdict on lhs = rhs."""
+        """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
+        found = self._in_ones(lhs, rhs, line, source)
+        signs = signs_used([lhs, rhs], self.context.symbols_at(line))
+        if found.verdict != "proved" or not signs:
+            return found
+        return replace(found, why=f"{found.why}; where {', '.join(signs)}")
+
+    def _in_ones(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
+        """Return the verdict on lhs = rhs, where a factor 1 may be a column of ones."""
         if sum(1 for side in (lhs, rhs) for _ in walk(side)) > MOST_NODES:
             return Found("undecided", "it is too long to be decided")
         found = self._as_it_stands(lhs, rhs, line, source)
         ones = with_columns_of_ones(lhs, rhs)
-        if found.verdict in ("proved", "needs-hypothesis") or ones == (lhs, rhs):
+        if found.verdict == "proved" or ones == (lhs, rhs):
             return found
         other = self._as_it_stands(ones[0], ones[1], line, source)
+        if found.verdict == "needs-hypothesis" and other.verdict != "proved":
+            return found
         if not found.is_wrong and other.verdict in ("undecided", "shape"):
             return found
         if other.is_wrong:

@@ -75,6 +75,8 @@ def by_hypotheses(
             verdict, reading = attempted(a, b, every, symbols)
             if verdict is not None and verdict.status == "proved":
                 used = tuple(str(every[k]) for k in verdict.used)
+                if not used:
+                    return Found("proved", f"with {named(definitions)}", reading=reading)
                 why = f"true given {'; '.join(used)}, which is not declared"
                 return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
     return None

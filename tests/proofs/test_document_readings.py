@@ -88,3 +88,26 @@ Half of it is 50\% otimes: $A B \mathbf{1} = \mathbf{1}$.
     (last,) = [e for e in check_document(tmp_path / "a.tex").equations if e.line == 3]
     assert last.verdict == "proved"
     assert len(last.hypotheses) == 2
+
+
+VECTOR = r"Let $x \in \mathbb{R}^d$. "
+SCALED = r"$\mathrm{ReLU}(\alpha x) = \alpha\, \mathrm{ReLU}(x)$."
+
+
+@pytest.mark.parametrize(
+    ("said", "verdict"),
+    [
+        (r"Let $\alpha > 0$. Then ", "proved"),
+        (r"Let $\alpha \in \mathbb{R}_{>0}$. Then ", "proved"),
+        (r"With $\alpha \in (0, 1)$, ", "proved"),
+        (r"If $0 \le \alpha < 1$, then ", "proved"),
+        ("If $\\alpha \\ge 0$, then this vanishes.\n\nIn general, ", "refuted"),
+        (r"Let $\alpha < 1$. Then ", "refuted"),
+        (r"Let $\alpha \ne 0$. Then ", "refuted"),
+        (r"The entries are small, hence $\alpha > 0$. And ", "undecided"),
+    ],
+)
+def test_the_sign_of_a_number_is_used_where_it_is_declared(said: str, verdict: str) -> None:
+    equation = check_text(VECTOR + said + SCALED).equations[-1]
+    assert equation.verdict == verdict
+    assert ("(line 1)" in equation.why) == (verdict == "proved")

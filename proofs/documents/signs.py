@@ -1,0 +1,92 @@
+r"""Signs of numbers that formulas declare: `\alpha > 0`, `0 < \gamma < 1`, `\gamma \in (0, 1)`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from otimes.algebra.notation.symbols import (
+    INDICES,
+    SIZE_LETTERS,
+    VECTORS,
+    Declared,
+    Symbols,
+    full_key,
+    keys,
+)
+from otimes.algebra.notation.tree import (
+    Grid,
+    Name,
+    Node,
+    Number,
+    Space,
+    Statement,
+    bare,
+    latex,
+    walk,
+)
+from otimes.algebra.notation.vocabulary import SIGNS_OF_NUMBERS
+
+POSITIVE, NONNEGATIVE, NONZERO = "positive", "nonnegative", "nonzero"
+SAID = {POSITIVE: "> 0", NONNEGATIVE: "≥ 0", NONZERO: "≠ 0"}
+TURNED = {"<": ">", r"\le": r"\ge"}
+
+
+def signs_of(
+    statement: Statement, line: int, functions: Collection[str]
+) -> Iterator[tuple[str, Declared]]:
+    """Yield what a formula says of the signs of numbers, which are letters without indices."""
+    terms = [*map(bare, statement.terms)]
+    for left, relation, right in zip(terms, statement.relations, terms[1:], strict=False):
+        sign = _sign(relation, right)
+        subject = left
+        if sign is None and relation in TURNED:
+            sign, subject = _sign(TURNED[relation], left), right
+        elif sign is None and relation == r"\ne":
+            sign = NONZERO if isinstance(right, Number) and right.text == "0" else None
+        elif sign is None and relation == r"\in":
+            sign = _of_numbers(right)
+        if sign is None:
+            continue
+        for name in (*map(bare, statement.subjects), subject):
+            if isinstance(name, Name) and _may_be_a_number(name) and name.base not in functions:
+                declared = Declared("scalar", line=line, assumed=(sign,), full=full_key(name))
+                yield keys(name)[0], declared
+
+
+def _sign(relation: str, bound: Node) -> str | None:
+    """Return the sign of a number that is above a bound, or at least it."""
+    if not isinstance(bound, Number) or relation not in (">", r"\ge"):
+        return None
+    return POSITIVE if relation == ">" or bound.text.strip("0.") else NONNEGATIVE
+
+
+def _of_numbers(node: Node) -> str | None:
+    r"""Return the sign of all numbers in a set: `(0, 1)`, `[0, \infty)`, `\mathbb{R}_{>0}`."""
+    if isinstance(node, Space) and not node.sizes:
+        return SIGNS_OF_NUMBERS.get(node.signs)
+    if not isinstance(node, Grid) or len(node.rows) != 1 or len(node.rows[0]) != 2:
+        return None
+    first = node.rows[0][0]
+    return _sign(">" if node.bracket == "(" else r"\ge", first) if first is not None else None
+
+
+def _may_be_a_number(name: Name) -> bool:
+    """Return whether a symbol is a small letter that is no vector, size or index by its look."""
+    if name.sub or name.sup or name.marks or name.style:
+        return False
+    greek = name.base[0] == "\\" and name.base[1:2].islower() and name.base != r"\ell"
+    taken = VECTORS | {*INDICES} | SIZE_LETTERS
+    return greek or (len(name.base) == 1 and name.base.islower() and name.base not in taken)
+
+
+def signs_used(terms: Collection[Node], symbols: Symbols) -> list[str]:
+    """Return the signs that a text says of the numbers in terms, each with its line."""
+    found = {}
+    for e in (e for term in terms for e in walk(term)):
+        known = symbols.lookup(e)[1] if isinstance(e, Name) else None
+        if isinstance(e, Name) and known is not None and known.line and known.assumed:
+            bare_name = replace(e, sub=(), sup=())
+            said = " and ".join(SAID[each] for each in known.assumed if each in SAID)
+            found[latex(bare_name)] = f"{latex(bare_name)} {said} (line {known.line})"
+    return [*found.values()]
