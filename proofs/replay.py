@@ -131,6 +131,15 @@ def number(value: Fraction | int) -> Ratio:
     return total([((), Fraction(value))]), UNITY
 
 
+def quarters(angle: Ratio) -> int | None:
+    """Return how often π/2 goes into an angle, or None if it is no multiple of it."""
+    over, under = angle
+    if set(over) != {(("pi", Fraction(1)),)} or under != UNITY:
+        return None
+    turns = 2 * over[("pi", Fraction(1)),]
+    return int(turns) if turns.denominator == 1 else None
+
+
 def power(base: Ratio, exponent: Fraction) -> Ratio:
     """Return a power. The base of a negative power must be nonzero, that of a root a product."""
     demand(abs(exponent.numerator) <= MAX_POWER, "a power is too high")
@@ -438,7 +447,7 @@ def turned(x: Matrix) -> Matrix:
 def is_number(tree: Any) -> bool:
     """Return whether a tree holds numbers and scalar symbols only."""
     match tree:
-        case ["size" | "scalar" | "Rational", *_]:
+        case ["size" | "scalar" | "Rational" | "pi", *_]:
             return True
         case ["Pow", base, exponent]:
             whole = type(exponent) is int or (type(exponent) is list and exponent[0] == "Rational")
@@ -539,7 +548,7 @@ class Reader:
         self.whats: list[Any] = []  # the labels by their numbers
         self.tries = [MAX_TRIES]
         flags = {f"a{k}": set(flags) for k, (_, flags) in enumerate(declared["scalars"])}
-        sizes = {f"n{k}" for k in range(len(declared["sizes"]))}
+        sizes = {"pi", *[f"n{k}" for k in range(len(declared["sizes"]))]}
         self.nonzero = sizes | {n for n in flags if flags[n] & {"positive", "nonzero", "negative"}}
         self.nonnegative = sizes | {n for n in flags if flags[n] & {"positive", "nonnegative"}}
         self.nonpositive = {n for n in flags if flags[n] & {"negative", "nonpositive"}}
@@ -590,6 +599,8 @@ class Reader:
                     return ONE
                 symbol = ("n" if kind == "size" else "a") + str(k)
                 return {((symbol, Fraction(1)),): Fraction(1)}, UNITY
+            case ["pi"]:
+                return {(("pi", Fraction(1)),): Fraction(1)}, UNITY
             case ["Rational", p, q]:
                 demand(type(p) is type(q) is int and q, "a Rational is p/q")
                 return number(Fraction(p, q))
@@ -1624,6 +1635,9 @@ class Reader:
                 for known, value in AXIOMS["values"].get(name, {}).items():
                     if at_number == number(Fraction(known)):
                         return [Term(multiply(factor, number(value)))] if value else []
+                if name in AXIOMS["quarter_turns"] and (turns := quarters(at_number)) is not None:
+                    value = AXIOMS["quarter_turns"][name][turns % 4]
+                    return [Term(number(value))] if value else []
             return [self.opaque(("activation", name), [((), terms)], ()).by(factor)]
 
         return x._replace(at=at)

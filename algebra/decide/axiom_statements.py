@@ -11,6 +11,7 @@ from typing import Any
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.latex import latex
 from otimes.algebra.language.linear import OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import (
@@ -87,6 +88,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "Mul": sympy.Mul,
     "Rational": sympy.Rational,
     "Pow": sympy.Pow,
+    "pi": lambda: PI,
     "HadamardProduct": lambda *e: sympy.HadamardProduct(*e, evaluate=False),
     "BlockMatrix": lambda *lines: sympy.BlockMatrix([list(line) for line in lines]),
     "Transpose": sympy.Transpose,

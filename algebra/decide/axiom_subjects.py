@@ -19,6 +19,7 @@ from otimes.algebra.decide.function_parts import (
     along_rows,
     argument_factors,
     arguments_of,
+    difference_of,
     elementwise_factors,
     entrywise_root,
     is_applied,
@@ -174,15 +175,18 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 @_declared("softplus_reflected")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for inner in _one_plus_exp(e):
+        if not _is_minus(inner):
+            yield 0, {"X": inner}
+
+
+def _one_plus_exp(e: Any) -> Iterator[Any]:
+    """Yield X if an expression is log(1 + exp(X))."""
     inner = e.argument if is_applied(e, "log") else None
     if isinstance(inner, sympy.MatAdd) and len(inner.args) == 2:
         for one, other in permutations(inner.args):
-            if (
-                type(one) is sympy.OneMatrix
-                and is_applied(other, "exp")
-                and not _is_minus(other.argument)
-            ):
-                yield 0, {"X": other.argument}
+            if type(one) is sympy.OneMatrix and is_applied(other, "exp"):
+                yield other.argument
 
 
 def _is_minus(e: Any) -> bool:
@@ -211,7 +215,7 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         yield 0, {"X": as_product(e.argument.args[1:])}
 
 
-for _function in ("reciprocal", "sqrt", "log"):
+for _function in ("abs", "reciprocal", "sqrt", "log"):
 
     @_declared(f"{_function}_product")
     def _(e: Any, name: str = _function) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -267,6 +271,25 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         if is_applied(e, "sigmoid") and is_applied(other, "exp") and same_shape(e, other):
             yield 0, {"X": e.argument}
             yield 1, {"X": e.argument}
+
+
+@_declared("sigmoid_difference")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if is_applied(e, "sigmoid") and (parts := difference_of(e.argument)):
+        yield 0, dict(zip("XY", parts, strict=True))
+
+
+@_declared("softplus_difference")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    for inner in _one_plus_exp(e):
+        if parts := difference_of(inner):
+            yield 0, dict(zip("XY", parts, strict=True))
+
+
+@_declared("softmax_product")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if isinstance(e, RowSoftmax) and e.mask is None and (parts := summands(e.args[0])):
+        yield 0, dict(zip("ST", parts, strict=True))
 
 
 @_declared("log_softmax")

@@ -33,6 +33,7 @@ from otimes.algebra.decide.function_parts import (
     matrix_arguments,
 )
 from otimes.algebra.decide.signs import SignsIn
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import as_product, matmul
 from otimes.algebra.language.nonlinear import (
     RSQRT,
@@ -71,6 +72,9 @@ def instances(
     related = {
         "softmax_quotient": any(is_applied(e, "reciprocal") for e in nodes),
         "gelu_erf": any(is_applied(e, "erf") for e in nodes),
+        "gelu_tanh": any(e.has(PI) for e in expressions),
+        "sigmoid_difference": any(is_applied(e, "exp") for e in nodes),
+        "softplus_difference": any(is_applied(e, "log") for e in nodes),
         "causal_softmax_last": any(isinstance(e, OneHotLast) for e in nodes),
     }
     found = []
@@ -78,6 +82,11 @@ def instances(
         for instance in _said_of(node, proves, signs):
             if instance.axiom == "rsqrt_square" and node not in stated:
                 continue  # its argument may be zero, unless the claim takes its root
+            parts = [instance.values.get(name) for name in "ST"]
+            if instance.axiom == "softmax_product" and not any(
+                part is not None and RowSoftmax(part) in stated for part in parts
+            ):
+                continue  # no softmax of a summand is in question
             if not related.get(instance.axiom, True):
                 continue  # it is about a function that the claim does not have
             found.append(instance)

@@ -19,6 +19,7 @@ from otimes.algebra.errors import LanguageError
 from otimes.algebra.language import coefficients
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.coefficients import Coefficient
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
     ConcatHeads,
@@ -110,8 +111,9 @@ class Trees:
         self.sizes = {name: k for k, name in enumerate(signature.sizes)}
         known = {flag: signature.assumptions.named(flag) for flag in FLAGS}
         self.scalars: dict[str, list[str]] = {
-            name: [flag for flag in FLAGS if name in known[flag]] for name in signature.scalars
+            name: [flag for flag in FLAGS if name in known[flag]] for name in signature.unknown
         }
+        self.with_pi = signature.scalars.get(key(PI), PI) == PI
         self.tensors = {name: k for k, name in enumerate(signature.tensors)}
         self.declared = signature.tensors
         self.fused = False  # whether adjacent identities in a Kronecker product are merged
@@ -122,9 +124,11 @@ class Trees:
     # -- trees -------------------------------------------------------------------------------------
 
     def symbol(self, name: str) -> Tree:
-        """Return the tree of a size or a scalar: the number of its declaration."""
+        """Return the tree of a size or a scalar, the number of its declaration, or of π."""
         if name in self.sizes:
             return ["size", self.sizes[name]]
+        if name == key(PI) and self.with_pi:
+            return ["pi"]
         if name not in self.scalars:
             self.scalars[name] = []
         return ["scalar", list(self.scalars).index(name)]

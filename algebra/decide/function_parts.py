@@ -102,6 +102,23 @@ def terms_of(e: Any) -> list[Any]:
     return [e]
 
 
+def difference_of(e: Any) -> tuple[Any, Any] | None:
+    """Return X and Y if an expression is a sum with a term -Y, and X is the rest of it."""
+    terms = terms_of(e)
+    for k, term in enumerate(terms):
+        sign = term.args[0] if isinstance(term, sympy.MatMul) else sympy.S.One
+        if len(terms) > 1 and not sign.is_Matrix and sign.could_extract_minus_sign():
+            rest = terms[:k] + terms[k + 1 :]
+            return rest[0] if len(rest) == 1 else matadd(*rest), negated(term)
+    return None
+
+
+def negated(e: Any) -> Any:
+    """Return a product with a number in it, times -1."""
+    number, *rest = e.args
+    return multiple_of(-number, as_product(rest))
+
+
 def multiple_of(number: Any, e: Any) -> Any:
     """Return a number times a matrix, as one product."""
     return e if number == 1 else matmul(number, *_of(e))

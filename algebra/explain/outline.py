@@ -70,7 +70,7 @@ IDEAS: dict[str, str] = {
     "definition of the norm": "rms_norm_definition layer_norm_definition norm_scale norm_row",
     "softmax of a row": """
         softmax_shift softmax_constant softmax_row softmax_sum softmax_exp softmax_mask
-        softmax_quotient softmax_two
+        softmax_quotient softmax_two softmax_product
         softmax_permute_columns softmax_unseen_columns softmax_alone log_softmax
     """,
     "the causal mask": """
@@ -86,12 +86,12 @@ IDEAS: dict[str, str] = {
     """,
     "what the activation satisfies": """
         activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-        abs_relu softplus_log gelu_erf tanh_exp
+        abs_relu abs_product softplus_log gelu_erf gelu_tanh tanh_exp sigmoid_difference
         relu_idempotent relu_square relu_parts sigmoid_exp
     """,
     "exponentials and logarithms": """
         exp_sum exp_reflected root_exp exp_half_log softplus_reflected exp_log log_exp log_product
-        log_reciprocal log_root log_sigmoid logsumexp_shift
+        log_reciprocal log_root log_sigmoid logsumexp_shift softplus_difference
     """,
     "reciprocals and roots": """
         reciprocal_twice reciprocal_product reciprocal_exp reciprocal_sqrt reciprocal_cancel

@@ -125,11 +125,12 @@ AXIOMS = _names("""
     causal_mask_is_mask causal_mask_diagonal causal_mask_order causal_mask_first
     causal_mask_product causal_softmax_first softmax_alone
     activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-    abs_relu softplus_log gelu_erf softmax_two causal_softmax_last root_exp
+    abs_relu abs_product softplus_log gelu_erf gelu_tanh softmax_two causal_softmax_last root_exp
     exp_half_log softplus_reflected root_square relu_scale_rows norm_scale_rows tanh_exp exp_sum
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
     shift_entries shift_back shift_mask shift_positions position_ends position_sums
     position_counts last_position reciprocal_twice reciprocal_product reciprocal_exp
+    softmax_product sigmoid_difference softplus_difference
     reciprocal_sqrt reciprocal_cancel log_exp log_reciprocal log_root log_sigmoid sigmoid_exp
     log_softmax logsumexp_shift cos_even circle angle_sum rsqrt_sqrt sqrt_square exp_log
     by_premises

@@ -31,6 +31,7 @@ from otimes.algebra.errors import Undecided
 from otimes.algebra.language import coefficients, functions
 from otimes.algebra.language.backends import is_torch
 from otimes.algebra.language.coefficients import Coefficient
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.defined import Defined, entrywise_power, unfolded
 from otimes.algebra.language.intervals import Interval
@@ -45,6 +46,7 @@ from otimes.algebra.language.nonlinear import (
     RowSoftmax,
     definition,
 )
+from otimes.algebra.language.trees import key
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.reading.interpretation import Applied, Interpretation
 
@@ -61,6 +63,7 @@ _HOMOGENEOUS = {
     RECIPROCAL: Fraction(-1),
     RSQRT: Fraction(-1, 2),
 }
+QUARTER_TURNS = {"sin": (0, 1, 0, -1), "cos": (1, 0, -1, 0)}  # at 0, π/2, π and 3π/2
 MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
 
 Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features the columns
@@ -253,7 +256,7 @@ class _Cell:
         kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
         if function != SOFTMAX and not kept:
             number = _number(self.arguments[0])
-            value = _exact_value(function, number) if number is not None else None
+            value = self._at_angle(function) if number is None else _exact_value(function, number)
             if value is not None:
                 factor = factor * value
                 return [(self._outer((), ()), factor)] if value != 0 else []
@@ -263,6 +266,20 @@ class _Cell:
             label = Label(known.name, (), known.slots, known.features, known.slots, branch)
             made.append((self._outer((self.reading.label(label),), order, number), factor))
         return made
+
+    def _at_angle(self, function: str) -> int | None:
+        """Return sin or cos at a multiple of π/2, or None if the argument is no such angle."""
+        table = QUARTER_TURNS.get(function)
+        if table is None or self.reading.signature.scalars.get(key(PI)) != PI:
+            return None
+        turns: Coefficient = 0
+        for d, coefficient in self.arguments[0]:
+            turns = turns + 2 * coefficient * coefficients.inverse(coefficients.generator(key(PI)))
+            if d.boxes:
+                return None
+        if isinstance(turns, coefficients.Scalar) or turns.denominator != 1:
+            return None
+        return table[int(turns) % 4]
 
     def _is_bare(self, slot: int) -> bool:
         """Return whether the arguments are constant along a slot."""

@@ -371,7 +371,7 @@ def plain(e: Any) -> Any:
     if kind is Activation:
         return ("function", e.name, plain(e.argument))
     if not e.args or isinstance(e, sympy.MatrixSymbol):
-        return e
+        return ("symbol", e)  # compared with a tuple, SymPy would read the words in it
     return (kind.__name__, *map(plain, e.args))  # SymPy compares with a name, not with a class
 
 
@@ -420,7 +420,8 @@ for _name in (
     *("sigmoid_gate", "sigmoid_tanh", "abs_relu", "softplus_log"),
     *("exp_sum", "exp_reflected", "relu_idempotent", "softmax_quotient", "softmax_two"),
     *("root_exp", "exp_half_log", "softplus_reflected", "root_square"),
-    *("gelu_erf", "causal_softmax_last", "tanh_exp"),
+    *("gelu_erf", "gelu_tanh", "causal_softmax_last", "tanh_exp", "abs_product"),
+    *("sigmoid_difference", "softplus_difference", "softmax_product"),
     *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
     *("softmax_exp", "causal_softmax_first", "softmax_alone"),

@@ -34,6 +34,7 @@ from otimes.algebra.decide.satisfy import satisfying
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, tree_value
 from otimes.algebra.language import nonlinear, positions
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.functions import KNOWN
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
@@ -311,6 +312,8 @@ class _Back:
             return self.index(tree, scope)
         if kind in ("size", "scalar"):
             return (self.sizes if kind == "size" else self.scalars)[args[0]]
+        if kind == "pi":
+            return PI
         if kind == "Rational":
             return sympy.Rational(*args)
         if kind == "tensor":

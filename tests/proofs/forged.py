@@ -29,6 +29,7 @@ TENSORS = [
 ]
 I, O, ONES = ["Identity", n], ["ZeroMatrix", n, n], ["OneMatrix", n, n]  # noqa: E741
 ONE, O_1 = ["OneMatrix", n, 1], ["ZeroMatrix", 1, 1]
+S_1, PI = ["OneMatrix", 1, 1], ["pi"]
 h, k = ["i", 0], ["i", 1]
 
 
@@ -306,6 +307,13 @@ FORGED: dict[str, dict[str, Any]] = {
             ]
         ],
     ),
+    # -- π is a number of its own, and sin and cos are known at multiples of π/2 ------------------
+    "the sine of π and a": by_hand(of("sin", mul(plus(PI, a), S_1)), O_1),
+    "the sine of π over n + 1": by_hand(of("sin", mul(PI, ["Pow", ["Add", n, 1], -1], S_1)), O_1),
+    "the sine of a third of π": by_hand(of("sin", mul(["Rational", 1, 3], PI, S_1)), O_1),
+    "the cosine of π as that of 0": by_hand(of("cos", mul(PI, S_1)), S_1),
+    "the sine of a": by_hand(of("sin", mul(a, S_1)), O_1),
+    "a divided by π as 1": by_hand(mul(a, over(PI)), 1),
     # -- found by hand in the first version of this checker ----------------------------------------
     # a = 0, A = 1, n = 1: before the first layer there is none, and nothing is divided by a
     "divided by a in no layer": by_hand(

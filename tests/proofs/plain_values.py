@@ -288,7 +288,7 @@ class Certified(World):
                 return power(self.number(base, scope), self.number(exponent, scope))
             case ["Trace" | "Sum" | "MatrixElement", *_]:
                 return self.value(tree, scope)
-        if type(tree) is list and tree[0] not in ("size", "i", "Rational"):
+        if type(tree) is list and tree[0] not in ("size", "i", "Rational", "pi"):
             raise Other(tree[0])
         return super().number(tree, scope)
 
@@ -310,7 +310,7 @@ class Certified(World):
                 )
             case ["KroneckerProduct", *factors]:
                 return kron([self.value(x, scope) for x in factors])
-            case ["size" | "i" | "Rational" | "scalar", *_]:
+            case ["size" | "i" | "Rational" | "scalar" | "pi", *_]:
                 return self.number(tree, scope)
             case ["ImmutableDenseMatrix", rows, cols, *entries]:
                 found = [self.value(x, scope) for x in entries]

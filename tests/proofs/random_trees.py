@@ -350,14 +350,23 @@ def binary_logarithm(x: Any) -> int:
     return x.numerator.bit_length() - x.denominator.bit_length()
 
 
+PI = Fraction(2, 101)  # any number does, with sin and cos at its halves: no integer is one of them
+
+
 def turn(x: Any) -> tuple[Fraction, Fraction]:
-    """Return a cosine and a sine: x turns by an angle whose own are 3/5 and 4/5."""
-    if Fraction(x).denominator != 1 or abs(x) > 300:
+    """Return a cosine and a sine: an integer turns by an angle whose own are 3/5 and 4/5."""
+    many = 2 * Fraction(x) / PI
+    quarters = (many + 50) % 101 - 50
+    steps = (many - quarters) / 101
+    if many.denominator != 1 or abs(steps) > 300:
         raise UndefinedError
     cos, sin = Fraction(1), Fraction(0)
-    for _ in range(abs(int(x))):
+    for _ in range(abs(int(steps))):
         cos, sin = (3 * cos - 4 * sin) / 5, (3 * sin + 4 * cos) / 5
-    return cos, sin if x > 0 else -sin
+    sin = sin if steps > 0 else -sin
+    for _ in range(int(quarters) % 4):
+        cos, sin = -sin, cos
+    return cos, sin
 
 
 def reciprocal_root(x: Any) -> Fraction:
@@ -403,6 +412,8 @@ class World:
                 return Fraction(self.number(base)) ** self.number(exponent)
             case ["Rational", p, q]:
                 return Fraction(p, q)
+            case ["pi"]:
+                return PI
         return tree
 
     def function(self, name: str, x: Any) -> Any:
@@ -426,7 +437,7 @@ class World:
                 return turn(x)[name == "sin"]
             case "sigmoid" if Fraction(x).denominator == 1:  # as exp is, a power of two
                 return power_of_two(x) / (1 + power_of_two(x))
-            case "sigmoid" | "s of gelu" | "s of gelu_tanh":
+            case "sigmoid" | "s of gelu":
                 chance = random.Random(f"{self.seed}{name}{abs(Fraction(x))}").randint(1, 6)
                 share = Fraction(chance, 7) if x else Fraction(1, 2)
                 return share if x >= 0 else 1 - share
@@ -439,11 +450,15 @@ class World:
             case "erf":  # gelu(x) = x (1 + erf(x/√2))/2, where a root is a float
                 turned = Fraction(float(x) * 2**0.5).limit_denominator(10**6)
                 return 2 * self.function("s of gelu", turned) - 1
-            case "gelu" | "gelu_tanh":
-                return x * self.function(f"s of {name}", x)
+            case "gelu":
+                return x * self.function("s of gelu", x)
+            case "gelu_tanh":
+                inner = float(x + Fraction("0.044715") * x**3) * 2**0.5 * float(PI) ** -0.5
+                return x * (1 + self.function("tanh", inner)) / 2
             case "quick_gelu":
                 return x * self.function("sigmoid", Fraction("1.702") * x)
-            case "tanh":
+            case "tanh":  # of √(2/π) x, too, where a root is a float
+                x = Fraction(x).limit_denominator(10**6)
                 return 2 * self.function("sigmoid", 2 * x) - 1
         return random.Random(f"{self.seed}{name}{Fraction(x)}").randint(-5, 5)
 

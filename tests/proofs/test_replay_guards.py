@@ -301,6 +301,14 @@ KNOWN = [
         "if x.at in (self.delta, ones):",
         "ones beside any matrix",
     ),
+    (
+        'if set(over) != {(("pi", Fraction(1)),)} or under',
+        'if (("pi", Fraction(1)),) not in over or under',
+        "the sine of π and a",
+    ),
+    ("Fraction(1)),)} or under != UNITY:", "Fraction(1)),)}:", "the sine of π over n + 1"),
+    ("int(turns) if turns.denominator == 1 else None", "int(turns)", "the sine of a third of π"),
+    ("[name][turns % 4]", "[name][turns % 2]", "the cosine of π as that of 0"),
     ("j = (number[j[0]], *j[1:])", "j = (0, *j[1:])", "the blocks of a softmax as if all alike"),
     (
         "shared = sorted({name for m, _ in parts for name, _ in m} & known)",

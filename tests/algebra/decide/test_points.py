@@ -5,26 +5,21 @@ from __future__ import annotations
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import proof_alone, rejected
-from tests.algebra.decide.points import blocks, entailment, further, language
+from tests.algebra.decide.points import blocks, entailment, functions, further, language
 from tests.algebra.decide.shorthand import some
 
-POINTS = (blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS, further.CLAIMS)
+POINTS = (blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS, further.CLAIMS, functions.CLAIMS)
 TRUE = {name: claim for point in POINTS for name, claim in point.true.items()}
 FALSE = {name: claim for point in POINTS for name, claim in point.false.items()}
 OPEN = {  # true, and why they are not proved
-    "gelu tanh form": "π is no number of the language",
     "shift cut two ways": "a shift is not cut otherwise for its rows than for its columns",
     "first d and last d": "as above",
     "sum cut both ways": "a matrix that is no constant is cut in two ways",
     "gram cut both ways": "as above",
     "odds": "too many ways to divide",
-    "softmax product of experts": "as above",
     "mask n|m and m|n": "which of n and m is smaller is not known",
 }
 UNREFUTED = {  # false, and why no numbers show it
-    "gelu tanh form'": "π is no number of the language",
-    "fixed point'": "few arguments are fixed points of the polynomial that stands for a function",
-    "function of a period two'": "as above",
     "normalised logs'": "logarithms of what sums to one have no exact values",
 }
 
