@@ -24,6 +24,7 @@ from otimes.algebra.language.latex import latex, typeset_name
 from otimes.algebra.language.positions import kind_of
 from otimes.algebra.language.shapes import inspect, with_ranges
 from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.sympy_forms import in_language
 from otimes.algebra.reading.affine import index_texts
 from otimes.algebra.reading.constants import (
     constant_tex,
@@ -193,7 +194,8 @@ def normal_forms(*expressions: Any) -> list[NormalForm]:
 
     Raises ShapeError, LanguageError or Undecided as reading does.
     """
-    clean, signature = without_arithmetic(_inspected, expressions)
+    known = [in_language(e) if isinstance(e, sympy.Basic) else e for e in expressions]
+    clean, signature = without_arithmetic(_inspected, known)
     reading, values = read(signature, *[[with_ranges(e, signature)] for e in clean])
     return [NormalForm(reading, value) for (value,) in values]
 

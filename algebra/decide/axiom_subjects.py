@@ -28,6 +28,7 @@ from otimes.algebra.decide.function_parts import (
     multiple_of,
     parameters_of,
     same_shape,
+    scaled_rows,
     summands,
     summed_exp,
     terms_of,
@@ -155,6 +156,8 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
         if isinstance(scale, DiagMatrix) and scale.args[0].shape[1] == 1:
             rest = factors[:-1] if form else factors[1:]
             yield form, {"S": as_product(rest), "w": scale.args[0]}
+    if is_applied(e, "relu") and (scaled := scaled_rows(e.argument)):
+        yield 0, dict(zip("Sw", scaled, strict=True))
 
 
 @_declared("norm_scale_rows")
@@ -163,6 +166,8 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if factors and isinstance(factors[0], DiagMatrix) and factors[0].args[0].shape[1] == 1:
         scaled = {"S": as_product(factors[1:]), "w": factors[0].args[0]}
         yield int(isinstance(e, LayerNorm)), scaled
+    if isinstance(e, RMSNorm | LayerNorm) and e.eps == 0 and (rows := scaled_rows(e.args[0])):
+        yield int(isinstance(e, LayerNorm)), dict(zip("Sw", rows, strict=True))
 
 
 @_declared("tanh_exp", of_pairs=True)

@@ -19,7 +19,6 @@ from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.assumptions import condition, inequalities_of
 from otimes.algebra.language.binders import standardised
-from otimes.algebra.language.constants import with_constants
 from otimes.algebra.language.defined import unfolded
 from otimes.algebra.language.index_arithmetic import elaborated, without_arithmetic
 from otimes.algebra.language.inverse_members import with_named_inverses
@@ -28,6 +27,7 @@ from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, Ro
 from otimes.algebra.language.shape_messages import Shape, renamed, show_shape
 from otimes.algebra.language.shapes import inspect_shapes, same_shape, with_ranges
 from otimes.algebra.language.signature import Signature
+from otimes.algebra.language.sympy_forms import in_language
 from otimes.algebra.language.unicode import short_text
 
 
@@ -57,7 +57,7 @@ class Claim:
         self.places = tuple(range(self.facts))
         hypotheses += [(each.lhs, each.rhs) for each in cited]
         self.numbers += (-1,) * len(self.cited)
-        compared = [with_constants(side) for each in self.inequalities for side in each.args]
+        compared = [in_language(side) for each in self.inequalities for side in each.args]
         sides = [_expression(lhs), _expression(rhs), *compared]
         self.within: frozenset[tuple[Any, Any]] = frozenset()  # claims it is a premise of
         self.whole: tuple[Any, ...] = ()  # of a premise: all sides of the claim that is decided
@@ -295,9 +295,9 @@ def _expression(side: Any) -> sympy.Basic:
     if isinstance(side, int | Fraction) and not isinstance(side, bool):
         return sympy.Rational(side)
     if isinstance(side, sympy.Basic):
-        return with_constants(side)
+        return in_language(side)
     if isinstance(side, sympy.MatrixBase):
-        return with_constants(side.as_immutable())
+        return in_language(side.as_immutable())
     raise LanguageError(
         f"decide was given {type(side).__name__} {_one_line(side)}: each side is a SymPy "
         "expression, such as MatrixSymbol('A', n, m) * MatrixSymbol('B', m, p)"

@@ -334,10 +334,17 @@ class _Place:
 
 
 def _inserted(place: _Place, diagram: Diagram) -> Iterator[Context]:
-    fact = place.relation.fact
-    if fact[0] == "axiom" and fact[1] in OF_RECIPROCALS:
+    if _is_of_reciprocals(place.relation, place.term):
         return beside(place.term, diagram)
     return insertions(place.term, diagram)
+
+
+def _is_of_reciprocals(relation: Relation, term: Diagram) -> bool:
+    """Return whether an equation says that a product is 1, so that a factor 1 is this product."""
+    fact = relation.fact
+    if fact[0] == "inverse":
+        return term == UNIT
+    return fact[0] == "axiom" and fact[1] in OF_RECIPROCALS
 
 
 def _places_of(relation: Relation) -> list[_Place]:
@@ -346,7 +353,8 @@ def _places_of(relation: Relation) -> list[_Place]:
     names = {name for d, _ in relation.terms for name, _ in d.named if "@" not in name}
     places = []
     for term, coefficient in relation.terms:
-        bare = _has_bare_leg(term)
+        one = term == UNIT and _is_of_reciprocals(relation, term)
+        bare = one or _has_bare_leg(term)
         # a term that does not fix an index of the hypothesis says nothing of where it is used
         if names <= {name for name, _ in term.named} and (bare or term.boxes):
             pattern = None if bare else Pattern.of(term)

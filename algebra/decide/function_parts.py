@@ -128,6 +128,17 @@ def _of(e: Any) -> Sequence[Any]:
     return e.args if isinstance(e, sympy.MatMul) else [e]
 
 
+def scaled_rows(e: Any) -> tuple[Any, Any] | None:
+    """Return X and the column c 1 if an expression is c X for a number c such as exp(a)."""
+    if not isinstance(e, sympy.MatMul):
+        return None
+    numbers = [part for part in e.args if not part.is_Matrix and part.has(sympy.MatrixExpr)]
+    rest = [part for part in e.args if part not in numbers]
+    if not numbers:
+        return None
+    return as_product(rest), matmul(*numbers, sympy.OneMatrix(e.shape[0], 1))
+
+
 def elementwise_factors(e: Any) -> tuple[Any, Any] | None:
     """Return X and Y if an expression is X ∘ Y, also as a scaling, or as a product u vᵀ."""
     if isinstance(e, sympy.HadamardProduct):
@@ -144,7 +155,7 @@ def elementwise_factors(e: Any) -> tuple[Any, Any] | None:
     first, *rest = matrices
     if numbers:
         if type(first) is one and not rest:
-            return None
+            return _number_factors(sympy.Mul(*numbers), first)
         return matmul(*numbers, one(rows, cols)), as_product(matrices)
     if isinstance(first, DiagMatrix):
         return matmul(_column(first.args[0]), one(1, cols)), as_product(rest)
@@ -154,6 +165,17 @@ def elementwise_factors(e: Any) -> tuple[Any, Any] | None:
     if first.shape[1] == 1 and len(rest) == 1 and not {type(first), type(rest[0])} & {one}:
         return matmul(first, one(1, cols)), matmul(one(rows, 1), rest[0])
     return None
+
+
+def _number_factors(number: Any, ones: Any) -> tuple[Any, Any] | None:
+    """Return a 1 and b 1 for a b 1, the factors of a number times a matrix of ones."""
+    if isinstance(number, sympy.Mul):
+        first, rest = number.args[0], sympy.Mul(*number.args[1:])
+    elif isinstance(number, sympy.Pow) and number.exp.is_Integer and number.exp > 1:
+        first, rest = number.base, sympy.Pow(number.base, number.exp - 1)
+    else:
+        return None
+    return matmul(first, ones), matmul(rest, ones)
 
 
 def _column(e: Any) -> Any:

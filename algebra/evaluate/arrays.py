@@ -34,6 +34,7 @@ from otimes.algebra.language.linear import Family
 from otimes.algebra.language.positions import kind_of
 from otimes.algebra.language.roots import exact_root
 from otimes.algebra.language.shapes import inspect, with_ranges
+from otimes.algebra.language.sympy_forms import in_language
 from otimes.algebra.language.trees import key
 from otimes.algebra.reading.constants import is_constant
 from otimes.algebra.reading.opaque_functions import on_arrays
@@ -188,7 +189,7 @@ class Evaluator:
             raise LanguageError(
                 f"a SymPy expression was expected and {type(expression).__name__} was given"
             )
-        clean, signature = without_arithmetic(self._inspected, [expression])
+        clean, signature = without_arithmetic(self._inspected, [in_language(expression)])
         reading, [(value,)] = read(signature, [with_ranges(clean, signature)])
         self._take(signature, reading, value)
         self.is_scalar = not getattr(expression, "is_Matrix", False)

@@ -7,8 +7,6 @@ known within an interval.
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy
 from mpmath import iv
 
@@ -18,15 +16,6 @@ PI = sympy.Symbol("π", positive=True, rational=False)
 """π, also written `sympy.pi`. A symbol of this name that declares anything else is another one."""
 
 pi = PI
-
-
-def with_constants(e: Any) -> Any:
-    """Return an expression with `PI` for `sympy.pi`.
-
-    >>> with_constants(sympy.sqrt(2 / sympy.pi))
-    sqrt(2)/sqrt(π)
-    """
-    return e.xreplace({sympy.pi: PI}) if isinstance(e, sympy.Basic) and e.has(sympy.pi) else e
 
 
 def exact_pi() -> Interval:

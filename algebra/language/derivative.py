@@ -46,6 +46,7 @@ from otimes.algebra.language.nonlinear import (
     RowSoftmax,
     definition,
 )
+from otimes.algebra.language.sympy_forms import in_language
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
 
@@ -67,7 +68,7 @@ def differential(e: Any, variable: MatrixSymbol, direction: Any) -> Any:
         raise LanguageError(
             f"a derivative is taken at a matrix symbol, and {short_text(variable)} was given"
         )
-    found = _Differential(variable, direction).of(unfolded(e))
+    found = _Differential(variable, direction).of(unfolded(in_language(e)))
     if found is not None:
         return found
     return sympy.ZeroMatrix(*e.shape) if e.is_Matrix else sympy.S.Zero

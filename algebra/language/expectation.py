@@ -37,6 +37,7 @@ from otimes.algebra.language.linear import (
     vec_rows,
 )
 from otimes.algebra.language.shape_messages import show_shape
+from otimes.algebra.language.sympy_forms import in_language
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
 
@@ -56,7 +57,7 @@ def expectation(e: Any, x: MatrixSymbol, mean: Any, second: Any) -> Any:
             f"moment {show_shape((size, size))}; {show_shape(mean.shape)} and "
             f"{show_shape(second.shape)} were given"
         )
-    parts = _parts(unfolded(e), x)
+    parts = _parts(unfolded(in_language(e)), x)
     linear = None if parts.linear is None else parts.linear(mean)
     terms = [parts.constant, linear, _second(parts, second, size)]
     made = [term for term in terms if term is not None]

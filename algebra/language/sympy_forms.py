@@ -1,0 +1,130 @@
+"""What SymPy writes in classes of its own, in those of the language.
+
+    π                            the number `PI`
+    cos(θ), exp(A[i, j]), |a|    an activation of one entry, as a number
+    √tr(A), 1/A[i, k]            a root or a reciprocal of one entry, where it is no symbol
+    FunctionMatrix(n, m, f)      Σ_s Σ_t f(s, t) e_s e_tᵀ
+    Determinant(A)               its expansion, of a matrix of at most three rows
+
+A claim is read after this step, and its certificate states the result.
+
+>>> from otimes.algebra.language.unicode import unicode_text
+>>> a, n = sympy.Symbol("a"), sympy.Symbol("n", integer=True, positive=True)
+>>> print(unicode_text(in_language(sympy.cos(a) * sympy.Identity(n))))
+tr(cos(a 1_1×1)) I_n
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+from typing import Any
+
+import sympy
+from sympy import Determinant, FunctionMatrix, Pow
+from sympy.combinatorics.permutations import Permutation
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.language.binders import bindings, indices_of
+from otimes.algebra.language.constants import PI
+from otimes.algebra.language.linear import HeadSum, OneHot, matmul
+from otimes.algebra.language.nonlinear import RECIPROCAL, RSQRT, Activation
+from otimes.algebra.language.trees import rebuilt, stated
+
+FUNCTIONS = {
+    sympy.exp: "exp",
+    sympy.log: "log",
+    sympy.cos: "cos",
+    sympy.sin: "sin",
+    sympy.tanh: "tanh",
+    sympy.erf: "erf",
+    sympy.Abs: "abs",
+}
+LARGEST = 3  # number of rows of a matrix whose determinant is expanded
+ENTRIES = (MatrixElement, sympy.Trace, sympy.Sum, sympy.KroneckerDelta)
+
+
+def in_language(e: Any) -> Any:
+    """Return an expression with what only SymPy has in the classes of the language."""
+    return _translated(e) if any(map(_is_foreign, _nodes(e))) else e
+
+
+def _nodes(e: Any) -> Iterator[Any]:
+    stack = [e]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack += node.args
+
+
+def _is_foreign(e: Any) -> bool:
+    kind = type(e)
+    if kind is Pow:
+        return bool(e.exp.is_Rational) and not (e.exp.is_Integer and e.exp > 0) and e.has(*ENTRIES)
+    if kind is Determinant:
+        rows = e.args[0].shape[0]
+        return bool(rows.is_Integer and rows <= LARGEST)
+    return e is sympy.pi or kind in FUNCTIONS or kind is FunctionMatrix
+
+
+def _translated(e: Any) -> Any:
+    if e is sympy.pi:
+        return PI
+    if type(e) is FunctionMatrix:
+        return _translated(_by_entries(e))
+    if type(e) is Determinant and _is_foreign(e):
+        return _translated(_expanded(e))
+    args = [_translated(part) for part in e.args]
+    if any(new is not old for new, old in zip(args, e.args, strict=True)):
+        e = rebuilt(e, args)
+    if type(e) in FUNCTIONS and len(args) == 1:
+        return _of_entry(FUNCTIONS[type(e)], args[0])
+    return _power(e) if type(e) is Pow and e.has(*ENTRIES) else e
+
+
+def _of_entry(name: str, x: Any) -> Any:
+    """Return a function of a number, as a number."""
+    return sympy.Trace(Activation(name, matmul(x, sympy.OneMatrix(1, 1))))
+
+
+def _power(e: Pow) -> Any:
+    """Return a root, and a reciprocal that varies with an index, by functions of one entry."""
+    base, exponent = e.args
+    if not exponent.is_Rational or exponent.q > 2 or (exponent.q == 1 and exponent > 0):
+        return e
+    if exponent.q == 2:
+        value = _of_entry("sqrt" if exponent > 0 else RSQRT, base)
+    elif _has_free_index(base):
+        value = _of_entry(RECIPROCAL, base)
+    else:
+        return e
+    times = abs(int(exponent.p))
+    return value if times == 1 else Pow(value, times, evaluate=False)
+
+
+def _has_free_index(e: Any, bound: frozenset[Any] = frozenset()) -> bool:
+    """Return whether an expression has an index that it does not bind."""
+    if any(isinstance(index, sympy.Symbol) and index not in bound for index in indices_of(e)):
+        return True
+    inner = bound | {index for index, _ in bindings(e)}
+    return any(_has_free_index(part, inner) for part in e.args)
+
+
+def _by_entries(e: FunctionMatrix) -> Any:
+    """Return Σ_s Σ_t f(s, t) e_s e_tᵀ."""
+    rows, cols, function = e.args
+    s, t = (sympy.Dummy(name.name, integer=True) for name in function.variables)
+    entry = function.expr.xreplace(dict(zip(function.variables, (s, t), strict=True)))
+    unit = matmul(entry, OneHot(s, rows), sympy.Transpose(OneHot(t, cols)))
+    return HeadSum(unit, (s, rows), (t, cols))
+
+
+def _expanded(e: Determinant) -> Any:
+    """Return the determinant of a matrix with few rows as a sum over permutations."""
+    (x,) = e.args
+    terms = []
+    for columns in permutations(map(sympy.Integer, range(int(x.shape[0])))):
+        entries = [stated(MatrixElement, x, sympy.Integer(i), j) for i, j in enumerate(columns)]
+        sign = sympy.Integer(Permutation(columns).signature())
+        terms.append(sympy.Mul(*([sign] if sign != 1 else []), *entries, evaluate=False))
+    return terms[0] if len(terms) == 1 else sympy.Add(*terms, evaluate=False)
