@@ -68,6 +68,7 @@ def instances(
     signs = signs or SignsIn(expressions)
     nodes = list(dict.fromkeys(node for e in expressions for node in functions_in(e)))
     nodes += [e for e in map(_without_number, nodes) if e is not None and e not in nodes]
+    nodes += [e for e in dict.fromkeys(_of_what_is_given(given)) if e not in nodes]
     stated = set(nodes)
     related = {
         "softmax_quotient": any(is_applied(e, "reciprocal") for e in nodes),
@@ -108,6 +109,20 @@ def instances(
     return found + [instance for pair in pairs for instance in _said_of(pair, proves, signs)]
 
 
+def _of_what_is_given(given: Sequence[Equation]) -> Iterator[Any]:
+    """Yield the logarithms of softmaxes that are said to be equal, and reciprocals of factors.
+
+    What is multiplied by a positive function on both sides can be divided by it.
+    """
+    for pair in given:
+        if all(isinstance(side, RowSoftmax) and side.mask is None for side in pair):
+            yield from (Activation("log", side) for side in pair)
+        products = [part for side in pair for part in side.atoms(sympy.HadamardProduct)]
+        for factor in [factor for product in products for factor in product.args]:
+            if isinstance(factor, RowSoftmax) or is_applied(factor, "sigmoid"):
+                yield Activation("reciprocal", factor)
+
+
 def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
     """Yield a function of X for one of exp(log(X)), and what hypotheses make of its arguments.
 
@@ -121,8 +136,12 @@ def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
             yield e.xreplace({f: f.argument.argument})
     for pair in given:
         less, more = sorted(pair, key=lambda side: side.count(sympy.Basic))
-        if less.is_Matrix and more != less and any(part.has(more) for part in matrix_arguments(e)):
+        if not less.is_Matrix or more == less:
+            continue
+        if any(part.has(more) for part in matrix_arguments(e)):
             yield rebuilt(e, [arg.xreplace({more: less}) for arg in e.args])
+        if isinstance(e, RowSoftmax) and e.args[0] == less and isinstance(more, sympy.MatAdd):
+            yield rebuilt(e, [more, *e.args[1:]])  # less what is constant along its rows
 
 
 UNDONE = (("exp", "log"), ("log", "exp"), ("reciprocal", "reciprocal"))

@@ -206,9 +206,11 @@ class Claim:
     def premise_on(self, lhs: Any, rhs: Any) -> Claim:
         """Return a premise of an axiom, without hypotheses where they can say nothing of it.
 
-        They have its matrices in functions only, so what they say is of the values of these.
+        They have its matrices in functions only, so what they say is of the values of these, and
+        it has none of them.
         """
-        if self.given and not _tensors((lhs, rhs)) & _tensors(map(_outside, self.sides_given)):
+        apart = not _tensors((lhs, rhs)) & _tensors(map(_outside, self.sides_given))
+        if self.given and apart and not _functions((lhs, rhs)) & _functions(self.sides_given):
             return Claim(lhs, rhs, self.inequalities).placed((), self.facts, self.fixed)
         return self.premise(lhs, rhs, self.cited)
 
@@ -256,9 +258,14 @@ def _tensors(expressions: Iterable[Any]) -> set[Any]:
     return {a for a in found if not (isinstance(a, sympy.Symbol) and a.is_integer)}
 
 
+def _functions(expressions: Iterable[Any]) -> set[Any]:
+    """Return the functions in expressions."""
+    return {f for e in expressions for f in e.atoms(Activation, RowSoftmax, RMSNorm, LayerNorm)}
+
+
 def _outside(e: Any) -> Any:
     """Return an expression without the functions in it."""
-    functions = e.atoms(Activation, RowSoftmax, RMSNorm, LayerNorm)
+    functions = _functions([e])
     return e.xreplace({f: sympy.MatrixSymbol("·", *f.shape) for f in functions})
 
 

@@ -8,13 +8,14 @@ Where AB = BA and A has an inverse, A⁻¹ B = B A⁻¹.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import sympy
 
 from otimes.algebra.decide.axiom_statements import STATEMENTS, Instance, instance
-from otimes.algebra.decide.function_parts import entrywise_root
+from otimes.algebra.decide.function_parts import entrywise_root, is_applied
 from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.linear import as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation
@@ -52,11 +53,13 @@ def inverses_that_commute(left: Any, right: Any, inverses: Set[Any]) -> Iterator
 
 def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:
     """Yield the instances of `squares_zero` for the squares in an equation, premises unproved."""
-    squares = []
+    squares: list[tuple[Any, Any]] = []
     for factor, term in [*_terms(left, 1), *_terms(right, -1)]:
         if term.is_zero or getattr(term, "is_ZeroMatrix", False):
             continue
         square = _root(term)
+        if square is None and isinstance(term, sympy.Trace) and not squares:
+            square = term.args[0]  # as where it is a projection: the premise decides
         if square is None or not factor.is_positive:
             return
         squares.append((factor, square))
@@ -70,8 +73,10 @@ def squares_that_vanish(left: Any, right: Any) -> Iterator[Instance]:
 def _terms(e: Any, sign: int) -> Iterator[tuple[Any, Any]]:
     """Yield the terms of a sum, each with its factor of numbers."""
     for term in e.args if isinstance(e, sympy.MatAdd | sympy.Add) else [e]:
-        numbers = [x for x in term.args if x.is_Rational] if _is_product(term) else []
-        factors = [x for x in term.args if not x.is_Rational] if _is_product(term) else [term]
+        parts = term.args if _is_product(term) else [term]
+        numbers = [x for x in parts if x.is_Rational or (x.is_Symbol and x.is_positive)]
+        numbers = numbers if _is_product(term) else []
+        factors = [x for x in parts if x not in numbers]
         if not factors:
             factors = [sympy.S.One]
         many = sympy.Mul if not term.is_Matrix else as_product
@@ -97,6 +102,8 @@ def _root(e: Any) -> Any:
     """Return X if an expression is a sum of squares of the entries of X, or its diagonal is."""
     if not e.is_Matrix and isinstance(e, sympy.Trace):
         return _half(e.args[0])
+    if is_applied(e, "abs"):
+        return e.argument
     if not e.is_Matrix:
         even = isinstance(e, sympy.Pow) and e.exp.is_Integer and e.exp > 0 and e.exp % 2 == 0
         one = sympy.OneMatrix(1, 1)
@@ -114,10 +121,22 @@ def _half(e: Any) -> Any:
         return None
     middle = len(factors) // 2
     pairs = zip(factors[:middle], reversed(factors[middle:]), strict=True)
-    if any(_turned(x) != y for x, y in pairs):
+    if any(not _same(_turned(x), y) for x, y in pairs):
         return None
     return as_product(factors[middle:])
 
 
+def _same(x: Any, y: Any) -> bool:
+    """Return whether two matrices are one, up to the order of terms."""
+    sums = isinstance(x, sympy.MatAdd) and isinstance(y, sympy.MatAdd)
+    return x == y or (sums and Counter(x.args) == Counter(y.args))
+
+
 def _turned(e: Any) -> Any:
+    """Return the transpose of a factor: of a sum term by term, of a product factor by factor."""
+    if isinstance(e, sympy.MatAdd):
+        return matadd(*map(_turned, e.args))
+    if isinstance(e, sympy.MatMul):
+        numbers = [x for x in e.args if not x.is_Matrix]
+        return matmul(*numbers, *[_turned(x) for x in reversed(e.args) if x.is_Matrix])
     return e.args[0] if isinstance(e, sympy.Transpose) else sympy.Transpose(e)

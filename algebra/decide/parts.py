@@ -310,7 +310,7 @@ def _as_leaf(e: Any) -> Any:
 
 
 def _blocks_as_leaf(parts: list[list[Any]]) -> Any:
-    """Return a table of leaves as one identity or matrix of ones or zeros, or None."""
+    """Return a table of leaves as one identity, mask, or matrix of ones or zeros, or None."""
     if any(part is None for line in parts for part in line):
         return None
     rows = normal_size(sympy.Add(*[line[0].shape[0] for line in parts]))
@@ -318,9 +318,23 @@ def _blocks_as_leaf(parts: list[list[Any]]) -> Any:
     for kind in (sympy.OneMatrix, sympy.ZeroMatrix):
         if all(type(part) is kind for line in parts for part in line):
             return kind(rows, cols)
-    spots = [(i == j, type(part)) for i, line in enumerate(parts) for j, part in enumerate(line)]
-    diagonal = all(kind is (sympy.ZeroMatrix, sympy.Identity)[same] for same, kind in spots)
-    return sympy.Identity(rows) if diagonal and len(parts) == len(parts[0]) else None
+    spots = [(i - j, part) for i, line in enumerate(parts) for j, part in enumerate(line)]
+    if len(parts) != len(parts[0]) or any(
+        part.shape[0] != part.shape[1] for k, part in spots if not k
+    ):
+        return None
+    for leaf, below in ((sympy.Identity, sympy.ZeroMatrix), (CausalMask, sympy.OneMatrix)):
+        if all(
+            _is_a(leaf if k == 0 else below if k > 0 else sympy.ZeroMatrix, x) for k, x in spots
+        ):
+            return leaf(rows)
+    return None
+
+
+def _is_a(kind: type, leaf: Any) -> bool:
+    """Return whether a leaf is of a kind; a 1 × 1 matrix of one is an identity and a mask."""
+    is_one = leaf.shape == (1, 1) and not isinstance(leaf, sympy.ZeroMatrix)
+    return isinstance(leaf, kind) or (is_one and kind is not sympy.ZeroMatrix)
 
 
 class _Cut:

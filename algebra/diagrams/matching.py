@@ -45,8 +45,12 @@ class Context:
         return join(self.diagram, bare, pairs, (self.diagram.rows, self.diagram.cols))
 
     def with_hole(self) -> Diagram:
-        """Return the context as a diagram in which the hole is a box with the label `HOLE`."""
-        boxes = (*self.diagram.boxes, (HOLE, *self.rows, *self.cols))
+        """Return the context as a diagram in which the hole is a box with the label `HOLE`.
+
+        The box has the rows, the columns and the free indices of the pattern.
+        """
+        wires = (*self.rows, *self.cols, *[wire for _, wire in self.named])
+        boxes = (*self.diagram.boxes, (HOLE, *wires))
         return self.diagram._replace(boxes=boxes)
 
 

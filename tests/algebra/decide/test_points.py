@@ -5,10 +5,13 @@ from __future__ import annotations
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import proof_alone, rejected
-from tests.algebra.decide.points import blocks, entailment, functions, further, language
+from tests.algebra.decide.points import blocks, entailment, functions, further, implied, language
 from tests.algebra.decide.shorthand import some
 
-POINTS = (blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS, further.CLAIMS, functions.CLAIMS)
+POINTS = (
+    *(blocks.CLAIMS, entailment.CLAIMS, language.CLAIMS, further.CLAIMS),
+    *(functions.CLAIMS, implied.CLAIMS),
+)
 TRUE = {name: claim for point in POINTS for name, claim in point.true.items()}
 FALSE = {name: claim for point in POINTS for name, claim in point.false.items()}
 OPEN = {  # true, and why they are not proved
@@ -17,7 +20,6 @@ OPEN = {  # true, and why they are not proved
     "sum cut both ways": "a matrix that is no constant is cut in two ways",
     "gram cut both ways": "as above",
     "odds": "too many ways to divide",
-    "mask n|m and m|n": "which of n and m is smaller is not known",
 }
 UNREFUTED = {  # false, and why no numbers show it
     "normalised logs'": "logarithms of what sums to one have no exact values",
