@@ -86,6 +86,19 @@ def difference(slot: Slot) -> Difference | None:
     return Difference(match[1], match[3], int(match[2] or 0) + int(match[4] or 0))
 
 
+HALF = re.compile(r"([-+]?)(?:1/2|\\frac(?:12|\{1\}\{2\}))")
+
+
+def half(e: Name) -> int:
+    r"""Return the sign of a symbol's exponent 1/2 or −1/2, or 0 where it has none.
+
+    >>> half(Name("A", sup=(Slot("expression", "-1/2"),))), half(Name("A"))
+    (-1, 0)
+    """
+    match = HALF.fullmatch(re.sub(r"\s", "", e.sup[0].text)) if len(e.sup) == 1 else None
+    return 0 if match is None else -1 if match[1] == "-" else 1
+
+
 def last_of(e: Indexed) -> Affine | None:
     r"""Return the last value that a sum from the first one on runs to, or None.
 

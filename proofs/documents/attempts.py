@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 import sympy
 
+from otimes.algebra.budget import STEPS
+from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import elaborate
@@ -18,6 +23,22 @@ from otimes.proofs.documents.hypotheses import Hypothesis
 
 BUDGET = 4.0  # units of work for one equation
 TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
+ALL_TRIALS = 2.5  # units for all attempts under hypotheses at one equation
+LEAST = 0.02  # units that an attempt counts at least
+SPENT = "the work for hypotheses of one equation is used up"
+
+_left: ContextVar[list[float] | None] = ContextVar("left", default=None)
+
+
+@contextmanager
+def one_equation() -> Iterator[None]:
+    """Share `ALL_TRIALS` among the attempts under hypotheses that are made within."""
+    token = _left.set([ALL_TRIALS]) if _left.get() is None else None
+    try:
+        yield
+    finally:
+        if token is not None:
+            _left.reset(token)
 
 
 def attempted(
@@ -37,11 +58,23 @@ def attempted(
         pairs = [sympy.Eq(*read.terms[k : k + 2], evaluate=False) for k in starts]
         if any(isinstance(pair, sympy.logic.boolalg.BooleanAtom) for pair in pairs):
             return None, ""
-        units = TRIAL if given else budget
-        verdict = decide(read.terms[0], read.terms[1], given=pairs, budget=units)
+        if not given:
+            return decide(read.terms[0], read.terms[1], budget=budget), shown(read)
+        return _decided(read.terms, pairs), shown(read)
     except OtimesError:
         return None, ""
-    return verdict, shown(read)
+
+
+def _decided(terms: Sequence[Any], given: Sequence[Any]) -> Verdict:
+    """Return the verdict under hypotheses, "undecided" if the work for an equation is used up."""
+    left = _left.get()
+    if left is not None and left[0] < LEAST:
+        return Verdict(Decision("undecided", SPENT))
+    units = TRIAL if left is None else min(TRIAL, left[0])
+    verdict = decide(terms[0], terms[1], given=given, budget=units)
+    if left is not None:
+        left[0] -= max(LEAST, verdict.work / STEPS)
+    return verdict
 
 
 def is_proved(lhs: Node, rhs: Node, symbols: Symbols, budget: float = BUDGET) -> bool:

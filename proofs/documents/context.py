@@ -35,6 +35,7 @@ from otimes.proofs.documents.hypotheses import (
     circuits,
     diagonals,
     names_in,
+    of_roots,
     of_singular_vectors,
     patterns,
     with_superscripts,
@@ -85,8 +86,7 @@ class Context:
     words_near: Callable[[int], str] = field(default=lambda row: "")  # of the paragraph
     words_of_section: Callable[[int], str] = field(default=lambda row: "")
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
-    ahead: dict[str, list[tuple[int, Definition]]] = field(default_factory=dict)  # by offset
-    offset: int = 0  # of the formula that is judged
+    ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     sentence: str = ""  # the words of the sentence that is judged, without its formulas
 
@@ -236,8 +236,8 @@ class Context:
         found: list[dict[str, Definition]] = []
         for text in sorted({latex(e) for n in nodes for e in walk(n) if isinstance(e, Name)}):
             known = self.definitions.get(text, ())
-            for offset, each in self.ahead.get(text, ()):
-                here = offset == self.offset or each.rhs in [d.rhs for d in known[:1]]
+            for each in self.ahead.get(text, ()):
+                here = each.rhs in [d.rhs for d in known[:1]]
                 near = each.line <= line or self.together(each.line, line)
                 if not here and near and not _is_in(each, nodes):
                     found.append({text: each})
@@ -381,7 +381,7 @@ class Context:
         for hypothesis, named in about:
             if named & mine:
                 found += with_superscripts(hypothesis, names)
-        return found
+        return [*found, *of_roots(names)]
 
 
 def _is_in(definition: Definition, nodes: Sequence[Node]) -> bool:

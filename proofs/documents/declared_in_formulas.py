@@ -71,8 +71,12 @@ HEADS = re.compile(
 def functions_in(formulas: Iterable[str]) -> set[str]:
     r"""Return the letters that formulas define as functions: `h` of `h(x) = …`.
 
+    Those of `\Phi(-a) = …` are functions, too, where they are small or Greek.
+
     >>> sorted(functions_in([r"h(x) = W x", "A(B + C) = AB + AC", r"\mathcal{L}(x) = 1"]))
     ['h']
+    >>> sorted(functions_in([r"\Phi(-a) = 1 - \Phi(a)", "A(-b) = -Ab"]))
+    ['\\Phi']
     """
     found = set()
     for tex in formulas:
@@ -80,7 +84,8 @@ def functions_in(formulas: Iterable[str]) -> set[str]:
         if match is None or (len(match[1]) > 1 and match[1][0] != "\\"):
             continue
         try:
-            statements = parse_formula(match[2])
+            small = match[1][0] == "\\" or match[1].islower()
+            statements = parse_formula(match[2].strip().removeprefix("-" if small else ""))
         except NotationError:
             continue
         if statements and all(

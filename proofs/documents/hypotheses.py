@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from otimes.algebra.notation.affine import half
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import (
     Name,
@@ -106,6 +107,21 @@ def patterns(nodes: Sequence[Node], without: Collection[str]) -> Iterator[Hypoth
     yield from said.values()
 
 
+def of_roots(names: Collection[Name]) -> Iterator[Hypothesis]:
+    r"""Yield what roots of matrices are: `A^{1/2} A^{1/2} = A`, `A^{-1/2} A A^{-1/2} = I`."""
+    for name in sorted(names, key=latex):
+        if not half(name):
+            continue
+        base, origin = replace(name, sup=()), f"as {latex(name)} is meant"
+        square: Node = Product((name, name), ("", ""))
+        if half(name) > 0:
+            yield Hypothesis(square, base, origin, True)
+        else:
+            inside = Product((name, base, name), ("", "", ""))
+            yield Hypothesis(square, Power(base, "-1"), origin, True)
+            yield Hypothesis(inside, Name("I"), origin, True)
+
+
 def of_singular_vectors(nodes: Sequence[Node], middles: Collection[str]) -> Iterator[Hypothesis]:
     r"""Yield that U and V have orthonormal columns, where a product is `U \Sigma V^\top`."""
     said: dict[str, Hypothesis] = {}
@@ -143,7 +159,7 @@ def with_superscripts(hypothesis: Hypothesis, names: Collection[Name]) -> list[H
         return [hypothesis]
     found = {}
     for name in names:
-        if any(key_of(name) == key_of(e) for e in own):
+        if any(key_of(name) == key_of(e) for e in own) and not half(name):
             decorated = [_decorated(side, name) for side in (hypothesis.lhs, hypothesis.rhs)]
             found[latex(decorated[0]), latex(decorated[1])] = replace(
                 hypothesis, lhs=decorated[0], rhs=decorated[1]

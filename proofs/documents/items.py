@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import (
@@ -49,6 +50,22 @@ LET = re.compile(
     r"\b(?:an?|the|be|every|each|all|with|and|where|that|such|satisfy\w*|satisfies|any|some|matrix|matrices|"
     r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit)\b)*"
     r"\b(?:with|where|satisfying|satisfies|such that|and)\s*$",
+    re.IGNORECASE,
+)
+# “where $E$ is orthogonal, $E^T E = I$”: an equation that says what a word before it means.
+MEANT = re.compile(
+    r"\b(?:orthogonal|orthonormal columns|symmetric|idempotent|(?:row[- ])?stochastic|"
+    r"normali[sz]ed|unit (?:norm|length|vector)|of unit (?:norm|length)|invertible|"
+    r"cent(?:er|re)d|commut\w+)"
+    r"(?: matri(?:x|ces)| vectors?)?\s*[,:(]\s*(?:i\.e\.,?|that is,?|so that)?\s*$",
+    re.IGNORECASE,
+)
+DECLARES = re.compile(
+    r"\b(?:let|suppose|assume|where|given|with|for|consider|take)\b", re.IGNORECASE
+)
+CONCLUDED = re.compile(
+    r"\b(?:then|hence|thus|therefore|so(?! that)|follows|implies|since|because|if|show\w*|"
+    r"prove\w*)\b",
     re.IGNORECASE,
 )
 # “There are $H$ heads, each with $W_Q$”: what each of several has is meant from there on.
@@ -166,12 +183,27 @@ def order_of_vec(text: str) -> str:
 
 
 def labelled(items: Iterable[Item]) -> dict[str, list[int]]:
-    """Return the lines at which symbols have labels as superscripts: letters, or a 1."""
+    """Return the lines at which symbols have labels as superscripts: letters, or a 1.
+
+    So has a symbol with the number of a layer that is defined by others with such labels, as in
+    `S^2 = X^1 W^2`.
+    """
+    items = [*items]
     found: dict[str, set[int]] = {}
     for item in items:
         for name in _names([item]):
             if name.sup and (name.sup[0].kind != "number" or name.sup[0].text == "1"):
                 found.setdefault(key_of(name), set()).add(item.line)
+    for item in items:
+        for statement in item.statements:
+            left = bare(statement.terms[0])
+            numbered = isinstance(left, Name) and [s.kind for s in left.sup] == ["number"]
+            if not numbered or statement.relations[:1] != ("=",) or not isinstance(left, Name):
+                continue
+            by = [e for e in walk(statement.terms[1]) if isinstance(e, Name) and e.sup]
+            same = is_capital(left) or any(e.sup == left.sup for e in by)
+            if same and {*map(key_of, by)} & found.keys() - {key_of(left)}:
+                found.setdefault(key_of(left), set()).add(item.line)
     return {key: sorted(rows) for key, rows in found.items()}
 
 
@@ -221,16 +253,16 @@ def is_small(name: Name) -> bool:
     return len(name.base) == 1 and name.base.islower() and not name.sup and len(name.sub) < 2
 
 
-def defined_in(items: Iterable[Item]) -> dict[str, list[tuple[int, Definition]]]:
-    """Return what equations may define, by the symbol, each with the offset of its formula."""
-    found: dict[str, list[tuple[int, Definition]]] = {}
+def defined_in(items: Iterable[Item]) -> dict[str, list[Definition]]:
+    """Return what equations may define, by the symbol."""
+    found: dict[str, list[Definition]] = {}
     for item in items:
         for statement in item.statements:
             if statement.relations[:1] in (("=",), (":=",), (r"\triangleq",)):
                 lhs, rhs = bare(statement.terms[0]), statement.terms[1]
                 if isinstance(lhs, Name) and not (is_constant(lhs) or is_constant(rhs)):
                     definition = Definition(lhs, rhs, item.line)
-                    found.setdefault(latex(lhs), []).append((item.formula.start, definition))
+                    found.setdefault(latex(lhs), []).append(definition)
     return found
 
 
@@ -249,14 +281,29 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
         for statement in item.statements:
             if statement.relations[:1] != ("=",):
                 continue
-            lhs, rhs = with_columns_of_ones(*statement.terms[:2])
             assumed = _assumes(document, item, statement)
-            inner = bare(lhs)
-            power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"
-            compound = bool(power) or not isinstance(inner, Name | Apply | Number)
-            eigen = _is_of_eigenvector(lhs, rhs) and "eigen" in document.before(item.formula)
-            if compound and (is_constant(rhs) or assumed or eigen):
-                yield Hypothesis(lhs, rhs, f"line {item.line}", declared=assumed or eigen)
+            eigen = "eigen" in document.before(item.formula)
+            for left, right in _links(statement) if assumed else [statement.terms[:2]]:
+                lhs, rhs = with_columns_of_ones(left, right)
+                said = assumed or (eigen and _is_of_eigenvector(lhs, rhs))
+                if _is_compound(lhs) and (is_constant(rhs) or said):
+                    yield Hypothesis(lhs, rhs, f"line {item.line}", declared=said)
+
+
+def _links(statement: Statement) -> list[tuple[Node, Node]]:
+    """Return the equations of a chain; where it ends in a constant, that each term is this."""
+    if {*statement.relations} != {"="}:
+        return [(statement.terms[0], statement.terms[1])]
+    *terms, last = statement.terms
+    if is_constant(last):
+        return [(term, last) for term in terms]
+    return [*pairwise(statement.terms)]
+
+
+def _is_compound(lhs: Node) -> bool:
+    inner = bare(lhs)
+    power = isinstance(inner, Name) and inner.sup and inner.sup[0].kind == "number"
+    return bool(power) or not isinstance(inner, Name | Apply | Number)
 
 
 def _is_of_eigenvector(lhs: Node, rhs: Node) -> bool:
@@ -281,8 +328,11 @@ def assumes(words: str) -> bool:
 
     >>> assumes(r"Let $U \in \mathbb{R}^{d \times r}$ with "), assumes("Let $U$ be a basis. Then ")
     (True, False)
+    >>> assumes("where $E$ is orthogonal, "), assumes("Then $E$ is orthogonal, ")
+    (True, False)
     """
-    return bool(ASSUMING.search(words) or LET.search(words))
+    means = MEANT.search(words) and DECLARES.search(words) and not CONCLUDED.search(words)
+    return bool(means or ASSUMING.search(words) or LET.search(words))
 
 
 def plain_words(words: str) -> str:

@@ -35,6 +35,7 @@ from otimes.proofs.documents.attempts import (
     TRIAL,
     attempted,
     named,
+    one_equation,
     shown,
     symbols_in,
 )
@@ -88,7 +89,8 @@ class Judge:
 
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
-        found = self._in_ones(lhs, rhs, line, source)
+        with one_equation():
+            found = self._in_ones(lhs, rhs, line, source)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found

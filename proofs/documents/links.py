@@ -116,7 +116,6 @@ class LinkChecker(Definitions):
             return
         states = any(statement.relations for statement in item.statements)
         self.context.sentence = self.document.sentence(item.formula)
-        self.context.offset = item.formula.start
         if states and not printed_back(
             item.statements,
             self.context.base.functions,
@@ -513,7 +512,8 @@ class LinkChecker(Definitions):
             and not (occurs(bare(right), left))
         ):
             return self._definition(item, right, left)
-        if first and assumes(words) and not isinstance(bare(left), Name | Apply):
+        here = statement is item.statements[0]
+        if here and assumes(words) and not isinstance(bare(statement.terms[0]), Name | Apply):
             shape = self.judge.shapes([left, right], item.line, source)
             return shape or Found("definition", "it is assumed")
         if self._is_assumed(left, right, item.line):

@@ -95,6 +95,10 @@ IN_BRACKETS = re.compile(
     rf"[^.⟦]{{0,20}}((?:{OF_SHAPE}[\s,]*(?:and\s*)?){{1,6}})",
     re.IGNORECASE,
 )
+IS_WORD = re.compile(
+    rf"{LIST}\s*,?\s*(?:\b(?:is|are|be|being|has|have|with)\s+(?:(?!not\b)\w+\s+){{0,2}})?$"
+)
+WORD_OF = re.compile(rf"(?:\s+(?!and\b|or\b|but\b|with\b)\w+){{0,2}}\s+{LIST}")
 BY_ROWS = r"(?:row[- ]?wise|row by row|(?:to|of|in) (?:each|every) row)\b"
 BY_COLUMNS = r"(?:column[- ]?wise|column by column|(?:to|of|in) (?:each|every) column)\b"
 HYPOTHESES = {
@@ -391,10 +395,15 @@ def _words(prose: Prose) -> Iterator[Word]:
     """Yield the words for hypotheses, with the symbols of the same sentence before and after."""
     for sentence in re.finditer(r"(?:[^.!?\n]|\n(?!\s*\n)|[.!?](?!\s))+", prose.text):
         for word, pattern in HYPOTHESES.items():
-            found = pattern.search(sentence[0])
-            if found is None:
-                continue
-            named = prose.subjects(sentence[0])
-            if named:
-                offset = prose.offset(sentence.start() + found.start())
-                yield Word(word, tuple(keys(name)[-1] for name in named), offset)
+            for found in pattern.finditer(sentence[0]):
+                named = prose.subjects(_about(sentence[0], found)) or prose.subjects(sentence[0])
+                if named:
+                    offset = prose.offset(sentence.start() + found.start())
+                    yield Word(word, tuple(keys(name)[-1] for name in named), offset)
+
+
+def _about(sentence: str, word: re.Match[str]) -> str:
+    """Return the formulas that a word is about by grammar, as in `⟦1⟧ is diagonal`, or ""."""
+    before = IS_WORD.search(sentence[: word.start()])
+    after = WORD_OF.match(sentence[word.end() :])
+    return (before[0] if before else "") + (after[0] if after else "")

@@ -111,3 +111,35 @@ def test_the_sign_of_a_number_is_used_where_it_is_declared(said: str, verdict: s
     equation = check_text(VECTOR + said + SCALED).equations[-1]
     assert equation.verdict == verdict
     assert ("(line 1)" in equation.why) == (verdict == "proved")
+
+
+EIGEN = (
+    r"Suppose that $\Sigma = E \Lambda E^\top$, where $E \in \mathbb{R}^{p \times p}$ is orthogonal, "
+    r"$E^\top E = E E^\top = I_p$, and $\Lambda$ is diagonal with positive entries. "
+    r"We set $Z = E \Lambda^{-1/2} E^\top$. "
+)
+CENTRED = (
+    r"Let $x \in \mathbb{R}^{1 \times d}$ and $J^\top = J$. The mean is subtracted by a linear map:"
+    r" $$x - \frac{1}{d} x \mathbf{1} \mathbf{1}^\top = x J, \qquad J = I_d - \frac{1}{d} "
+    r"\mathbf{1} \mathbf{1}^\top.$$"
+)
+LAYERS = (
+    r"Let $X^1 = X^0 + A^1 X^0 W^1$ with $X^0 \in \mathbb{R}^{n \times d}$. Let $S = X^0 M (X^0)^\top$."
+    r" The scores of layer 2 are $S^2 = X^1 M (X^1)^\top$."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "verdict"),
+    [
+        (EIGEN, 2, "definition"),
+        (EIGEN + r"Then $Z E = E \Lambda^{-1/2}$.", -1, "proved"),
+        (EIGEN + r"Then $Z Z = E \Lambda^{-1} E^\top$.", -1, "proved"),
+        (EIGEN + r"Then $Z Z = E \Lambda E^\top$.", -1, "undecided"),
+        (CENTRED, 2, "proved"),
+        (LAYERS, -1, "definition"),
+        (r"Since $\Phi(-a) = 1 - \Phi(a)$, the sum is 1.", -1, "definition"),
+    ],
+)
+def test_what_a_text_says_of_symbols_is_used(text: str, at: int, verdict: str) -> None:
+    assert check_text(text).equations[at].verdict == verdict
