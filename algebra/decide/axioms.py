@@ -135,7 +135,7 @@ def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
         if isinstance(f.argument, Activation) and (f.name, f.argument.name) in UNDONE:
             yield e.xreplace({f: f.argument.argument})
     for pair in given:
-        less, more = sorted(pair, key=lambda side: side.count(sympy.Basic))
+        less, more = sorted(pair, key=lambda side: sum(1 for _ in sympy.preorder_traversal(side)))
         if not less.is_Matrix or more == less:
             continue
         if any(part.has(more) for part in matrix_arguments(e)):

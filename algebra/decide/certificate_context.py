@@ -30,6 +30,7 @@ class Context:
         self.sorts = list(d.sorts)
         self.held: list[list[int]] = []
         self.latest = {wire: scope.latest[name] for name, wire in d.named if name in scope.latest}
+        self.named = {wire: name for name, wire in d.named}
         self.frozen = {wire: name for name, wire in d.named if name in writer.frozen}
         self.applied = {known.name: known for known in reading.applied}
         self.new: dict[int, int] = {}
@@ -111,6 +112,7 @@ class Context:
         left = iter(wires)
         tensor: Any = self.reading.signature.tensors.get(label.name)
         indices: list[Tree] = []
+        free: list[Any] = []  # the same indices, by their names where they are free
         counts: list[Any] = []
         if is_affine(label):
             indices = self.affine(label, left, counts)
@@ -121,7 +123,11 @@ class Context:
             elif not self.reading.dimensions.legs(count):
                 indices.append(0)
             else:
-                indices.append(self.local(next(left), count, counts))
+                wire = next(left)
+                indices.append(self.local(wire, count, counts))
+                free.append(self.named.get(wire, wire))
+                continue
+            free.append(indices[-1])
         row, col = self.legs(label.row_branch, left), self.legs(label.col_branch, left)
         if is_constant(label):
             tree = writer.tree(constant_at(label, self.reading.dimensions.total(label.rows)), scope)
@@ -130,10 +136,8 @@ class Context:
         elif label.name in scope.opaque:
             inner = replace(scope, count=scope.count + len(counts))
             tree = writer.opaque(label.name, inner, indices)
-        elif (
-            not any(isinstance(i, list) for i in indices) and (label.name, *indices) in writer.parts
-        ):
-            tree = ["tensor", writer.parts[label.name, *indices]]
+        elif (part := writer.parts.get((label.name, *free))) is not None:
+            tree, counts = ["tensor", part], []
         else:
             tree = ["tensor", writer.tensors[label.name], *indices]
         return [tree, counts, row, col]

@@ -12,15 +12,16 @@ import pytest
 import sympy
 
 from otimes.algebra.decide.axiom_statements import Axiom, Instance, instance
-from otimes.algebra.decide.axioms import AXIOMS
+from otimes.algebra.decide.axioms import AXIOMS, _with_simpler_arguments
 from otimes.algebra.decide.counterexample import draw_assignment
 from otimes.algebra.decide.satisfy import holds
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.exact import Assignment, array_shape, tree_value
 from otimes.algebra.language.functions import KNOWN, value_of
 from otimes.algebra.language.intervals import bounds
-from otimes.algebra.language.linear import matmul
-from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.layers import OrderSum
+from otimes.algebra.language.linear import Family, matmul
+from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.verdict import decide
 
@@ -178,3 +179,13 @@ def test_an_entrywise_power_of_zero_is_no_square() -> None:
     X, A = sympy.MatrixSymbol("X", n, n), sympy.MatrixSymbol("A", n, n)
     ones = Activation("relu", sympy.HadamardPower(X, sympy.Integer(0)))
     assert decide(matmul(ones, Activation("relu", A)), A).status == "refuted"
+
+
+def test_a_hypothesis_about_a_sum_over_orders_simplifies_an_argument() -> None:
+    """The sum has an attribute `count`, which is no method."""
+    L, n = sympy.symbols("L n", integer=True, positive=True)
+    k, order = sympy.symbols("k order", integer=True)
+    A = sympy.MatrixSymbol("A", n, n)
+    paths = OrderSum(Family("F", (L,), n, n)[k], (k, L), order)
+    simpler = _with_simpler_arguments(RowSoftmax(paths), [(paths, A)])
+    assert RowSoftmax(A) in [*simpler]

@@ -16,6 +16,8 @@ n, L = sympy.symbols("n L", integer=True, positive=True)
 h, i, j = sympy.symbols("h i j", integer=True)
 A, I = MatrixSymbol("A", n, n), Identity(n)  # noqa: E741
 F, G = ot.Family("F", (L,), n, n), ot.Family("G", (L, L), n, n)
+n_layers = sympy.Symbol("n_layers", integer=True, positive=True)
+H = ot.Family("H", (L, n_layers), n, n)
 TRUE: dict[str, tuple[Any, ...]] = {
     "of a product": (Inverse(F[i] * A), Inverse(A) * Inverse(F[i])),
     "of two members": (Inverse(F[i] * F[j]), Inverse(F[j]) * Inverse(F[i])),
@@ -25,6 +27,11 @@ TRUE: dict[str, tuple[Any, ...]] = {
     "beside a sum": (
         Inverse(F[h] * A) * ot.HeadSum(F[h], (h, L)),
         Inverse(A) * Inverse(F[h]) * ot.HeadSum(F[i], (i, L)),
+    ),
+    # no layer depends on the index of the layers, and j has as many values as there are layers
+    "in each layer": (
+        ot.LayerProduct(F[h] + H[h, j], (i, n_layers)),
+        ot.LayerProduct(F[h].T + H[h, j].T, (i, n_layers), reverse=True).T,
     ),
     "under a hypothesis": (Inverse(F[i] * A), A * Inverse(F[i]), [(A * A, I)]),
 }
