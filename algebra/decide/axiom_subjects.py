@@ -29,6 +29,7 @@ from otimes.algebra.decide.function_parts import (
     parameters_of,
     same_shape,
     scaled_rows,
+    selected_softmax,
     summands,
     summed_exp,
     terms_of,
@@ -278,6 +279,12 @@ def _(pair: Any) -> Iterator[tuple[int, dict[str, Any]]]:
             yield 1, {"X": e.argument}
 
 
+@_declared("tanh_sum")
+def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
+    if is_applied(e, "tanh") and (parts := summands(e.argument)):
+        yield 0, dict(zip("XY", parts, strict=True))
+
+
 @_declared("sigmoid_difference")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
     if is_applied(e, "sigmoid") and (parts := difference_of(e.argument)):
@@ -299,8 +306,8 @@ def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
 
 @_declared("log_softmax")
 def _(e: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    if is_applied(e, "log") and isinstance(e.argument, RowSoftmax) and e.argument.mask is None:
-        yield 0, {"S": e.argument.args[0]}
+    if is_applied(e, "log") and (weights := selected_softmax(e.argument)) is not None:
+        yield 0, {"S": weights.args[0]}
     elif (scores := summed_exp(e)) is not None:
         yield 0, {"S": scores}
 

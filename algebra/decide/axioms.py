@@ -83,11 +83,8 @@ def instances(
         for instance in _said_of(node, proves, signs):
             if instance.axiom == "rsqrt_square" and node not in stated:
                 continue  # its argument may be zero, unless the claim takes its root
-            parts = [instance.values.get(name) for name in "ST"]
-            if instance.axiom == "softmax_product" and not any(
-                part is not None and RowSoftmax(part) in stated for part in parts
-            ):
-                continue  # no softmax of a summand is in question
+            if instance.axiom in OF_SUMMANDS and not OF_SUMMANDS[instance.axiom](instance) & stated:
+                continue  # no function of a summand is in question
             if not related.get(instance.axiom, True):
                 continue  # it is about a function that the claim does not have
             found.append(instance)
@@ -144,6 +141,11 @@ def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
             yield rebuilt(e, [more, *e.args[1:]])  # less what is constant along its rows
 
 
+OF_SUMMANDS: dict[str, Callable[[Instance], set[Any]]] = {
+    "softmax_product": lambda said: {RowSoftmax(part) for part in said.values.values()},
+    "tanh_sum": lambda said: {Activation("tanh", part) for part in said.values.values()},
+}
+"""The axioms about a function of a sum that are used where it is taken of a summand, too."""
 UNDONE = (("exp", "log"), ("log", "exp"), ("reciprocal", "reciprocal"))
 
 

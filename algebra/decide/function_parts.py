@@ -8,8 +8,9 @@ from typing import Any
 
 import sympy
 from sympy.matrices.expressions.diagonal import DiagMatrix
+from sympy.matrices.expressions.matexpr import MatrixElement
 
-from otimes.algebra.language.linear import as_product, matadd, matmul
+from otimes.algebra.language.linear import OneHot, as_product, matadd, matmul
 from otimes.algebra.language.nonlinear import (
     Activation,
     CausalMask,
@@ -18,10 +19,11 @@ from otimes.algebra.language.nonlinear import (
     RowSoftmax,
     definition,
 )
-from otimes.algebra.language.positions import KINDS
+from otimes.algebra.language.positions import KINDS, OneHotLast
 from otimes.algebra.language.sizes import same_size
 
 CONSTANTS: tuple[type, ...] = (CausalMask, *KINDS)
+CHOSEN = (OneHot, OneHotLast, sympy.OneMatrix)
 
 
 def functions_in(e: Any) -> Iterator[Any]:
@@ -215,6 +217,22 @@ def summed_exp(e: Any) -> Any:
     ):
         return factors[0].argument
     return None
+
+
+def selected_softmax(e: Any) -> Any:
+    """Return a softmax without a mask if an expression is it, or entries of it, else None."""
+    while isinstance(e, sympy.MatMul | sympy.Transpose | MatrixElement):
+        kept = [part for part in e.args if not _is_chosen(part) and not part.is_Number]
+        if isinstance(e, MatrixElement):
+            kept = [e.args[0]]
+        if len(kept) != 1:
+            return None
+        (e,) = kept
+    return e if isinstance(e, RowSoftmax) and e.mask is None else None
+
+
+def _is_chosen(e: Any) -> bool:
+    return isinstance(e.args[0] if isinstance(e, sympy.Transpose) else e, CHOSEN)
 
 
 def along_rows(e: Any) -> Any:

@@ -86,7 +86,7 @@ IDEAS: dict[str, str] = {
     """,
     "what the activation satisfies": """
         activation_reflected activation_odd sigmoid_reflected sigmoid_gate sigmoid_tanh
-        abs_relu abs_product softplus_log gelu_erf gelu_tanh tanh_exp sigmoid_difference
+        abs_relu abs_product softplus_log gelu_erf gelu_tanh tanh_exp tanh_sum sigmoid_difference
         relu_idempotent relu_square relu_parts sigmoid_exp
     """,
     "exponentials and logarithms": """

@@ -130,7 +130,7 @@ AXIOMS = _names("""
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
     shift_entries shift_back shift_mask shift_positions position_ends position_sums
     position_counts last_position reciprocal_twice reciprocal_product reciprocal_exp
-    softmax_product sigmoid_difference softplus_difference
+    tanh_sum softmax_product sigmoid_difference softplus_difference
     reciprocal_sqrt reciprocal_cancel log_exp log_reciprocal log_root log_sigmoid sigmoid_exp
     log_softmax logsumexp_shift cos_even circle angle_sum rsqrt_sqrt sqrt_square exp_log
     by_premises

@@ -84,7 +84,17 @@ def _translated(e: Any) -> Any:
 
 def _of_entry(name: str, x: Any) -> Any:
     """Return a function of a number, as a number."""
-    return sympy.Trace(Activation(name, matmul(x, sympy.OneMatrix(1, 1))))
+    return sympy.Trace(Activation(name, _as_matrix(x)))
+
+
+def _as_matrix(x: Any) -> Any:
+    """Return a number as a 1 × 1 matrix; a function in it is such a matrix already."""
+    inner = x.args[0] if isinstance(x, sympy.Trace) else None
+    if isinstance(inner, Activation) and inner.shape == (1, 1):
+        return inner
+    if isinstance(x, sympy.Mul) and any(isinstance(part, sympy.Trace) for part in x.args):
+        return sympy.HadamardProduct(*map(_as_matrix, x.args), evaluate=False)
+    return matmul(x, sympy.OneMatrix(1, 1))
 
 
 def _power(e: Pow) -> Any:

@@ -420,7 +420,7 @@ for _name in (
     *("sigmoid_gate", "sigmoid_tanh", "abs_relu", "softplus_log"),
     *("exp_sum", "exp_reflected", "relu_idempotent", "softmax_quotient", "softmax_two"),
     *("root_exp", "exp_half_log", "softplus_reflected", "root_square"),
-    *("gelu_erf", "gelu_tanh", "causal_softmax_last", "tanh_exp", "abs_product"),
+    *("gelu_erf", "gelu_tanh", "causal_softmax_last", "tanh_exp", "tanh_sum", "abs_product"),
     *("sigmoid_difference", "softplus_difference", "softmax_product"),
     *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),

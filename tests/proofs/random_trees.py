@@ -458,7 +458,9 @@ class World:
             case "quick_gelu":
                 return x * self.function("sigmoid", Fraction("1.702") * x)
             case "tanh":  # of √(2/π) x, too, where a root is a float
-                x = Fraction(x).limit_denominator(10**6)
+                if not isinstance(x, float) and Fraction(2 * x).denominator != 1:
+                    raise UndefinedError
+                x = Fraction(f"{x:.9e}") if isinstance(x, float) else x
                 return 2 * self.function("sigmoid", 2 * x) - 1
         return random.Random(f"{self.seed}{name}{Fraction(x)}").randint(-5, 5)
 

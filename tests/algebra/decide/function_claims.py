@@ -407,16 +407,63 @@ def logs_and_powers(c: Claims) -> Pair:
 
 
 @law
+def differences_and_turns(c: Claims) -> Pair:
+    rows, cols = _shape(c)
+    e, g = c.m(rows, cols), c.m(rows, cols)
+    unit = ones(rows, cols)
+    exps = matadd(f("exp", e), f("exp", g))
+    cubic = matadd(e, matmul(Rational(44715, 1000000), P(e, 3)))
+    inner = matmul(sympy.sqrt(2 / sympy.pi), cubic)
+    quarters = c.draw.choice([-2, -1, half, Rational(1, 3), 1, Rational(3, 2), 2, 3])
+    turned = matadd(e, matmul(quarters * sympy.pi, unit))
+    entry = at(e, i if rows == n else 0, 0)
+    return c.draw.choice(
+        [
+            (f("sigmoid", minus(e, g)), Quotient(f("exp", e), exps)),
+            (f("softplus", minus(e, g)), minus(f("log", exps), g)),
+            (f("abs", H(e, g)), H(f("abs", e), f("abs", g))),
+            (
+                H(f("tanh", matadd(e, g)), matadd(unit, H(f("tanh", e), f("tanh", g)))),
+                matadd(f("tanh", e), f("tanh", g)),
+            ),
+            (f("gelu_tanh", e), matmul(half, H(e, matadd(unit, f("tanh", inner))))),
+            (f("gelu_tanh", e), H(e, f("sigmoid", matmul(2, inner)))),
+            (f("sin", turned), _turned(e, unit, quarters, "sin", "cos")),
+            (f("cos", turned), _turned(e, unit, quarters, "cos", "sin")),
+            (matmul(sympy.exp(a - b), e), matmul(sympy.exp(a), sympy.exp(b) ** -1, e)),
+            (f("relu", matmul(sympy.exp(a), e)), matmul(sympy.exp(a), f("relu", e))),
+            (f("relu", matmul(sympy.Abs(a), e)), matmul(sympy.Abs(a), f("relu", e))),
+            (times(sympy.cos(a + b), entry), times(_cos_of_sum(), entry)),
+            (sympy.Pow(sympy.exp(entry), -1, evaluate=False), sympy.exp(-entry)),
+            (power(Rotation(a), -1), Transpose(Rotation(a))),
+        ]
+    )
+
+
+def _turned(e: Any, unit: Any, quarters: Any, name: str, other: str) -> Any:
+    """Return sin or cos of e + quarters π by what they are at the angle alone."""
+    at_angle = {"sin": sympy.sin(quarters * sympy.pi), "cos": sympy.cos(quarters * sympy.pi)}
+    sign = 1 if name == "sin" else -1
+    return matadd(matmul(at_angle["cos"], f(name, e)), matmul(sign * at_angle["sin"], f(other, e)))
+
+
+def _cos_of_sum() -> Any:
+    return sympy.cos(a) * sympy.cos(b) - sympy.sin(a) * sympy.sin(b)
+
+
+@law
 def softmax_of_rows(c: Claims) -> Pair:
     rows, cols = _wide(c)
     e, g, w = c.m(rows, cols), c.m(rows, cols), c.m(rows)
     total = matmul(f("exp", e), ones(cols, cols))
+    both = H(RowSoftmax(e), RowSoftmax(g))
     shifted = matadd(e, matmul(w, ones(1, cols)))
     return c.draw.choice(
         [
             (RowSoftmax(e), Quotient(f("exp", e), total)),
             (RowSoftmax(shifted), RowSoftmax(e)),
             (matmul(RowSoftmax(e), ones(cols)), ones(rows)),
+            (H(RowSoftmax(matadd(e, g)), matmul(both, ones(cols, cols))), both),
             (f("exp", LogSoftmax(e)), RowSoftmax(e)),
             (f("log", RowSoftmax(e)), LogSoftmax(e)),
             (LogSoftmax(e), minus(e, matmul(LogSumExp(e), ones(1, cols)))),
@@ -971,6 +1018,7 @@ def shifted_scores(c: Claims, e: Any) -> Any:
 # -- alterations -----------------------------------------------------------------------------------
 
 OTHERS = {"exp": "sigmoid", "log": "sqrt", "sqrt": "log", "sin": "cos", "cos": "sin", "f": "exp"}
+OTHERS |= {"abs": "relu", "softplus": "abs", "gelu_tanh": "silu"}
 OTHERS |= {"relu": "silu", "silu": "relu", "sigmoid": "tanh", "tanh": "sigmoid"}
 
 

@@ -34,6 +34,10 @@ def where(condition: Any, value: Callable[[], Any]) -> Any:
     return value()
 
 
+def cubic(x: Any) -> Any:
+    return x + mp.mpf(44715) / 10**6 * x**3
+
+
 FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "exp": lambda x: where(abs(x) < 100, lambda: mp.exp(x)),
     "log": lambda x: where(x > mp.mpf(10) ** -TINY, lambda: mp.log(x)),
@@ -50,6 +54,9 @@ FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "softplus": lambda x: mp.log1p(mp.exp(x)),
     "erf": mp.erf,
     "gelu": lambda x: x * mp.ncdf(x),
+    "gelu_tanh": lambda x: (
+        x * (1 + mp.tanh(mp.sqrt(2 / mp.pi) * (x + mp.mpf(44715) / 10**6 * x**3))) / 2
+    ),
     "f": polynomial,
 }
 ENTRIES: dict[str, Callable[[int, int, int], bool | int]] = {
@@ -305,6 +312,27 @@ class Values:
         return sum(self.each(index, begin, end, body), mp.mpf(0))
 
     # -- scalars -----------------------------------------------------------------------------------
+
+    def _exp(self, e: Any) -> Any:
+        return FUNCTIONS["exp"](self.value(e.args[0]))
+
+    def _cos(self, e: Any) -> Any:
+        return mp.cos(self.value(e.args[0]))
+
+    def _sin(self, e: Any) -> Any:
+        return mp.sin(self.value(e.args[0]))
+
+    def _Abs(self, e: Any) -> Any:
+        return abs(self.value(e.args[0]))
+
+    def _Pi(self, e: Any) -> Any:
+        return +mp.pi
+
+    def _FunctionMatrix(self, e: Any) -> Rows:
+        (s, t), body = e.args[2].variables, e.args[2].expr
+        rows, cols = map(self.number, e.shape)
+        lines = [body.subs(s, i) for i in range(rows)]
+        return [[self.value(line.subs(t, j)) for j in range(cols)] for line in lines]
 
     def _MatrixElement(self, e: Any) -> Any:
         rows = self.value(e.args[0])

@@ -21,7 +21,7 @@ from sympy import (
 
 from otimes.algebra.errors import LanguageError
 from otimes.algebra.evaluate.arrays import evaluate
-from otimes.algebra.language.defined import Rotation
+from otimes.algebra.language.defined import LogSumExp, Rotation
 from otimes.algebra.language.derivative import gradient
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.positions import Positions
@@ -87,6 +87,9 @@ def test_their_values(e: Any, expected: Callable[..., Any]) -> None:
 
 TRUE = {
     "softmax of two entries": (P[i, j] / P[i, k], sympy.exp(A[i, j] - A[i, k])),
+    "log odds": (sympy.log(P[i, j]) - sympy.log(P[i, k]), A[i, j] - A[i, k]),
+    "the logarithm of a quotient": (sympy.log(P[i, j] / P[i, k]), A[i, j] - A[i, k]),
+    "surprise": (-sympy.log(P[i, j]), LogSumExp(A)[i, 0] - A[i, j]),
     "a root": (sympy.sqrt(length) ** 2, length),
     "a unit row": (sympy.sqrt(n) * v.T / sympy.sqrt(length), RMSNorm(v.T)),
     "Pythagoras": (sympy.cos(a) ** 2 + sympy.sin(a) ** 2, 1),
@@ -113,6 +116,7 @@ TRUE = {
     "ALiBi": (RowSoftmax(A + table(a * (j - i))), RowSoftmax(A + table(a * j))),
 }
 FALSE = {
+    "log odds": (sympy.log(P[i, j]) - sympy.log(P[i, k]), A[i, k] - A[i, j]),
     "softmax of two entries": (P[i, j] / P[i, k], sympy.exp(A[i, k] - A[i, j])),
     "a unit row": (v.T / sympy.sqrt(length), RMSNorm(v.T)),
     "absolute values": (abs(a) + abs(b), abs(a + b)),

@@ -75,6 +75,13 @@ pair(
 )
 pair("abs of a product", f("abs", had(E_, F_)), had(f("abs", E_), f("abs", F_)), had(E_, F_))
 
+pair(
+    "tanh of a sum",
+    had(f("tanh", E_ + F_), one + had(f("tanh", E_), f("tanh", F_))),
+    f("tanh", E_) + f("tanh", F_),
+    had(f("tanh", E_), f("tanh", F_)),
+)
+
 # -- softmax of sums
 square = had(PE, PE)
 pair(
