@@ -131,10 +131,16 @@ class Dimensions:
 
         def one(leg: Sort | Blocks) -> str:
             if isinstance(leg, Blocks):
-                return "[" + " | ".join(map(self.show, leg)) + "]"
+                return " | ".join(map(part, leg))
             return str(self.expressions[leg])
 
-        return "(" + ", ".join(map(one, legs)) + ")"
+        def part(block: Legs) -> str:
+            return one(block[0]) if len(block) == 1 else self.show(block) if block else "1"
+
+        inside = [one(leg) for leg in legs]
+        if len(legs) > 1 and isinstance(legs[-1], Blocks):
+            inside[-1] = f"[{inside[-1]}]"
+        return "(" + ", ".join(inside) + ")"
 
     def _intern(self, size: sympy.Expr) -> Sort:
         sort = self._sort.get(size)

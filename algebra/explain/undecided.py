@@ -15,7 +15,10 @@ from typing import Any
 import sympy
 
 from otimes.algebra.budget import Budget, Exhausted
+from otimes.algebra.decide.axioms import AXIOMS
 from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.from_equations import signs_in
+from otimes.algebra.decide.function_parts import functions_in
 from otimes.algebra.decide.induction import induction
 from otimes.algebra.diagrams.diagram import Diagram
 from otimes.algebra.diagrams.dimensions import Clash
@@ -33,6 +36,10 @@ from otimes.algebra.reading.read import read
 UNITS = 0.2  # of work for all of this
 SHOWN = 4  # terms
 WIDTH = 160  # characters of a sum that is shown
+MOST_SIGNS = 2  # axioms of which it is said that they need a sign
+SIGNS = {"positive": "> 0", "nonnegative": "≥ 0", "nonzero": "≠ 0"}
+OF_ANY = ("relu_nonnegative", "reciprocal_cancel", "rsqrt_sqrt", "sqrt_square", "exp_log")
+"""The axioms with a sign that are about every function of a name: it goes without saying."""
 
 
 def obstacles(claim: Claim) -> list[str]:
@@ -61,10 +68,15 @@ def _obstacles(claim: Claim) -> Iterator[str]:
     scalar = not claim.lhs.is_Matrix
     yield f"left side − right side leaves {shown(reading, rest, scalar)}"
     yield from _of_functions(reading, rest)
+    yield from _of_signs(claim)
+    idle = []
     for number, (one, other) in zip(claim.numbers, given, strict=False):
         terms = difference(one.terms, other.terms)
         if number >= 0 and terms and not _occurs(terms, rest):
+            idle.append(number)
             yield f"the matrices of hypothesis {number + 1} do not occur together in this"
+    if idle:
+        yield "an equation that links what is left with the hypotheses, as a lemma, would settle it"
 
 
 # -- what is left ----------------------------------------------------------------------------------
@@ -130,8 +142,39 @@ def _of_functions(reading: Interpretation, rest: Terms) -> Iterator[str]:
     right = sorted({*minus} - {*plus} - {""})
     for one, other in zip(left, right, strict=True) if len(left) == len(right) else ():
         f, g = by_name[one], by_name[other]
-        if f.function == g.function and met >= {one, other}:
+        alike = {_others(reading, d, one) for d in rest} & {
+            _others(reading, d, other) for d in rest
+        }
+        if f.function == g.function and met >= {one, other} and alike - {None}:
             yield from _arguments(reading, f, g)
+
+
+def _others(reading: Interpretation, d: Diagram, name: str) -> tuple[str, ...] | None:
+    """Return the names of the boxes besides one of this name, or None if there is none."""
+    names = [reading.labels[box[0]].name for box in d.boxes]
+    if name not in names:
+        return None
+    names.remove(name)
+    return tuple(sorted(names))
+
+
+def _of_signs(claim: Claim) -> Iterator[str]:
+    """Yield which axioms would say more of a function if the signs of its argument were known."""
+    signs = signs_in(claim)
+    functions = dict.fromkeys(e for side in claim.sides for e in functions_in(side))
+    said = []
+    for e in functions:
+        for axiom in AXIOMS.values():
+            for one in axiom.of(e):
+                missing = [
+                    f"{unicode_text(x)} {SIGNS[s]}" for x, s in one.signs if not signs.has(x, s)
+                ]
+                if missing and not one.premises and one.axiom not in OF_ANY:
+                    known = " and ".join(dict.fromkeys(missing))
+                    said.append(
+                        f"the axiom {one.axiom} would apply to {unicode_text(e)} if {known}"
+                    )
+    yield from list(dict.fromkeys(said))[:MOST_SIGNS]
 
 
 def _function_in(reading: Interpretation, d: Diagram, known: dict[str, Applied]) -> str:

@@ -12,7 +12,7 @@ from otimes.algebra.decide.claim import Claim
 from otimes.algebra.explain.undecided import obstacles
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import Family, HeadSum, kron, matadd, matmul
-from otimes.algebra.language.nonlinear import Activation, CausalMask, RowSoftmax
+from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RowSoftmax
 from otimes.algebra.verdict import decide
 
 n, d, L = symbols("n d L", integer=True, positive=True)
@@ -30,7 +30,26 @@ UNDECIDED: dict[str, tuple[Any, Any, list[Any], list[str]]] = {
         [
             "left side − right side leaves tr(A)",
             "the matrices of hypothesis 1 do not occur together in this",
+            "an equation that links what is left with the hypotheses, as a lemma, would settle it",
         ],
+    ),
+    "a root that may be of a negative number": (
+        Activation("sqrt", sympy.HadamardProduct(A, B)),
+        sympy.HadamardProduct(Activation("sqrt", A * X), Activation("sqrt", B)),
+        [],
+        ["the axiom sqrt_product would apply to sqrt(A ∘ B) if A ≥ 0"],
+    ),
+    "a scale that may be zero": (
+        LayerNorm(sympy.Trace(Activation("abs", A)) * B),
+        LayerNorm(B),
+        [],
+        ["the axiom norm_scale_rows would apply", "tr(abs(A)) 1_n×1 > 0"],
+    ),
+    "one size in two cuts": (
+        sympy.BlockMatrix([[F[0]], [sympy.OneMatrix(1, n)]]) * X,
+        sympy.BlockMatrix([[sympy.OneMatrix(1, n)], [F[1]]]) * X,
+        [],
+        ["reads an index of n + 1 values as (n | 1)", "as (1 | n)"],
     ),
     "a function of functions": (
         Activation("relu", matadd(Activation("relu", A), Activation("relu", B))),
