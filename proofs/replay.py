@@ -131,13 +131,23 @@ def number(value: Fraction | int) -> Ratio:
     return total([((), Fraction(value))]), UNITY
 
 
-def quarters(angle: Ratio) -> int | None:
-    """Return how often π/2 goes into an angle, or None if it is no multiple of it."""
+def twelfths(angle: Ratio) -> int | None:
+    """Return how often π/12 goes into an angle, or None if it is no multiple of it."""
     over, under = angle
     if set(over) != {(("pi", Fraction(1)),)} or under != UNITY:
         return None
-    turns = 2 * over[("pi", Fraction(1)),]
-    return int(turns) if turns.denominator == 1 else None
+    many = 12 * over[("pi", Fraction(1)),]
+    return int(many) if many.denominator == 1 else None
+
+
+def sine(twelfth: int) -> Ratio | None:
+    """Return the sine of a multiple of π/12, a root of a number or less it, if it is listed."""
+    turn, half = twelfth % 24, twelfth % 12
+    square = AXIOMS["sine_squares"].get(str(min(half, 12 - half)))
+    if square is None:
+        return None
+    root = power(number(Fraction(*square)), Fraction(1, 2)) if square[0] else number(0)
+    return multiply(root, MINUS) if turn > 12 else root
 
 
 def power(base: Ratio, exponent: Fraction) -> Ratio:
@@ -1635,9 +1645,10 @@ class Reader:
                 for known, value in AXIOMS["values"].get(name, {}).items():
                     if at_number == number(Fraction(known)):
                         return [Term(multiply(factor, number(value)))] if value else []
-                if name in AXIOMS["quarter_turns"] and (turns := quarters(at_number)) is not None:
-                    value = AXIOMS["quarter_turns"][name][turns % 4]
-                    return [Term(number(value))] if value else []
+                if name in ("cos", "sin") and (many := twelfths(at_number)) is not None:
+                    known = sine(many + 6 * (name == "cos"))
+                    if known is not None:
+                        return [Term(known)] if known[0] else []
             return [self.opaque(("activation", name), [((), terms)], ()).by(factor)]
 
         return x._replace(at=at)

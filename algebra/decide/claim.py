@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from otimes.algebra.decide.admissible import admits
-from otimes.algebra.decide.counterexample import with_positive_entries
+from otimes.algebra.decide.counterexample import with_positive_entries, with_thirds
 from otimes.algebra.decide.empty_ranges import not_evaluated, refuse_short_sums
 from otimes.algebra.decide.induction import depths_of
 from otimes.algebra.decide.orders import orders_of
@@ -19,6 +19,7 @@ from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.assumptions import condition, inequalities_of
 from otimes.algebra.language.binders import standardised
+from otimes.algebra.language.constants import PI
 from otimes.algebra.language.defined import unfolded
 from otimes.algebra.language.index_arithmetic import elaborated, without_arithmetic
 from otimes.algebra.language.inverse_members import with_named_inverses
@@ -237,9 +238,13 @@ class Claim:
     def draw(self, signature: Signature, *how: Any) -> Assignment | None:
         """Return an assignment at which the hypotheses hold, or None if this draw found none.
 
-        Half of those for a claim with logarithms, roots or divisions have positive entries only.
+        Half of those for a claim with logarithms, roots or divisions have positive entries only,
+        and half of those for one with π have thirds of integers.
         """
         found = satisfying(self.given, signature, *how)
+        if found is not None and PI in signature.scalars.values() and how[0].random() < 0.5:
+            thirds = with_thirds(found, signature)
+            found = thirds if admits(signature, thirds) and holds(self.given, thirds) else found
         if found is None or not self.signature.partial or how[0].random() < 0.5:
             return found
         positive = with_positive_entries(found, signature)

@@ -278,6 +278,24 @@ def with_positive_entries(assignment: Assignment, signature: Signature) -> Assig
     return replace(assignment, arrays=arrays)
 
 
+def with_thirds(assignment: Assignment, signature: Signature) -> Assignment:
+    """Return an assignment with a third of each entry and scalar, except in masks and under roots.
+
+    sin(π a) is zero at every integer a.
+    """
+    assignment = assignment.in_exact_arrays()
+    third = Fraction(1, 3)
+    arrays = {
+        name: array if name in signature.masks else array.map(lambda entry: entry * third)
+        for name, array in assignment.arrays.items()
+    }
+    scalars = {
+        name: value if name in signature.roots else value * third
+        for name, value in assignment.scalars.items()
+    }
+    return replace(assignment, arrays=arrays, scalars=scalars)
+
+
 def _draw_mask(shape: tuple[int, ...], draw: random.Random) -> ExactArray:
     """Return a random 0/1 array with a one in every row."""
     flat: list[int] = []

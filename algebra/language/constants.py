@@ -1,8 +1,8 @@
 """The number π, a positive scalar of the language with a value of its own.
 
-A proof knows sin and cos at multiples of π/2, and that gelu_tanh is written with √(2/π); for the
-rest it holds for any positive number in the place of π. A counterexample has the number itself,
-known within an interval.
+A proof knows sin and cos at multiples of π/6 and π/4, and that gelu_tanh is written with √(2/π);
+for the rest it holds for any positive number in the place of π. A counterexample has the number
+itself, known within an interval.
 """
 
 from __future__ import annotations

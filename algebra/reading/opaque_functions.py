@@ -63,7 +63,13 @@ _HOMOGENEOUS = {
     RECIPROCAL: Fraction(-1),
     RSQRT: Fraction(-1, 2),
 }
-QUARTER_TURNS = {"sin": (0, 1, 0, -1), "cos": (1, 0, -1, 0)}  # at 0, π/2, π and 3π/2
+SINE_SQUARES = {  # of the sines of so many times π/12
+    0: Fraction(0),
+    2: Fraction(1, 4),
+    3: Fraction(1, 2),
+    4: Fraction(3, 4),
+    6: Fraction(1),
+}
 MAX_ORDERS = 120  # orders of slots tried before two arguments are taken for different ones
 
 Sum = list[tuple[Diagram, Coefficient]]  # the slots are the rows, the features the columns
@@ -256,7 +262,8 @@ class _Cell:
         kept = [p for p in range(len(self.sorts)) if not self._is_bare(p)]
         if function != SOFTMAX and not kept:
             number = _number(self.arguments[0])
-            value = self._at_angle(function) if number is None else _exact_value(function, number)
+            value: Coefficient | None = self._at_angle(function)
+            value = value if number is None else _exact_value(function, number)
             if value is not None:
                 factor = factor * value
                 return [(self._outer((), ()), factor)] if value != 0 else []
@@ -267,19 +274,23 @@ class _Cell:
             made.append((self._outer((self.reading.label(label),), order, number), factor))
         return made
 
-    def _at_angle(self, function: str) -> int | None:
-        """Return sin or cos at a multiple of π/2, or None if the argument is no such angle."""
-        table = QUARTER_TURNS.get(function)
-        if table is None or self.reading.signature.scalars.get(key(PI)) != PI:
+    def _at_angle(self, function: str) -> Coefficient | None:
+        """Return sin or cos at a multiple of π/12, or None if it is not known there."""
+        if function not in ("cos", "sin") or self.reading.signature.scalars.get(key(PI)) != PI:
             return None
-        turns: Coefficient = 0
+        many: Coefficient = 0
         for d, coefficient in self.arguments[0]:
-            turns = turns + 2 * coefficient * coefficients.inverse(coefficients.generator(key(PI)))
+            many = many + 12 * coefficient * coefficients.inverse(coefficients.generator(key(PI)))
             if d.boxes:
                 return None
-        if isinstance(turns, coefficients.Scalar) or turns.denominator != 1:
+        if isinstance(many, coefficients.Scalar) or many.denominator != 1:
             return None
-        return table[int(turns) % 4]
+        turn = (int(many) + 6 * (function == "cos")) % 24
+        square = SINE_SQUARES.get(min(turn % 12, 12 - turn % 12))
+        if square is None:
+            return None
+        root = coefficients.root(square, Fraction(1, 2), ()) if square else 0
+        return -1 * root if turn > 12 else root
 
     def _is_bare(self, slot: int) -> bool:
         """Return whether the arguments are constant along a slot."""

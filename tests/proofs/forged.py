@@ -310,7 +310,13 @@ FORGED: dict[str, dict[str, Any]] = {
     # -- π is a number of its own, and sin and cos are known at multiples of π/2 ------------------
     "the sine of π and a": by_hand(of("sin", mul(plus(PI, a), S_1)), O_1),
     "the sine of π over n + 1": by_hand(of("sin", mul(PI, ["Pow", ["Add", n, 1], -1], S_1)), O_1),
-    "the sine of a third of π": by_hand(of("sin", mul(["Rational", 1, 3], PI, S_1)), O_1),
+    "the sine of a fifth of π": by_hand(
+        of("sin", mul(["Rational", 1, 5], PI, S_1)), mul(["Rational", 1, 2], S_1)
+    ),
+    "the sine of π/6 as of π/3": by_hand(
+        of("sin", mul(["Rational", 1, 6], PI, S_1)),
+        mul(["Rational", 1, 2], ["Pow", 3, ["Rational", 1, 2]], S_1),
+    ),
     "the cosine of π as that of 0": by_hand(of("cos", mul(PI, S_1)), S_1),
     "the sine of a": by_hand(of("sin", mul(a, S_1)), O_1),
     "a divided by π as 1": by_hand(mul(a, over(PI)), 1),

@@ -307,8 +307,9 @@ KNOWN = [
         "the sine of π and a",
     ),
     ("Fraction(1)),)} or under != UNITY:", "Fraction(1)),)}:", "the sine of π over n + 1"),
-    ("int(turns) if turns.denominator == 1 else None", "int(turns)", "the sine of a third of π"),
-    ("[name][turns % 4]", "[name][turns % 2]", "the cosine of π as that of 0"),
+    ("int(many) if many.denominator == 1 else None", "int(many)", "the sine of a fifth of π"),
+    ("if turn > 12 else root", "if turn > 24 else root", "the cosine of π as that of 0"),
+    ("twelfth % 24, twelfth % 12", "twelfth % 24, 2 * twelfth % 12", "the sine of π/6 as of π/3"),
     ("j = (number[j[0]], *j[1:])", "j = (0, *j[1:])", "the blocks of a softmax as if all alike"),
     (
         "shared = sorted({name for m, _ in parts for name, _ in m} & known)",

@@ -106,6 +106,13 @@ pair("cosine of three quarters", f("cos", 3 * pi / 2 * one), 0 * one, one)
 pair("a quarter turn", Rotation(pi / 2), Matrix([[0, -1], [1, 0]]), Matrix([[0, 1], [-1, 0]]))
 pair("half a turn", Rotation(a + pi), -Rotation(a), Rotation(a))
 true("a whole turn", Rotation(th + 2 * pi * ones(m, 1)), Rotation(th))
+pair("cosine of π/3", f("cos", pi / 3 * one), one / 2, sqrt(3) / 2 * one)
+pair("sine of 5π/4", f("sin", 5 * pi / 4 * one), -one / sqrt(2), one / sqrt(2))
+true("a third of a turn, three times", Rotation(2 * pi / 3) ** 3, Identity(2))
+pair(
+    "turned by π/6", f("sin", E_ + pi / 6 * one), sqrt(3) / 2 * f("sin", E_) + f("cos", E_) / 2, E_
+)
+false("a fifth of a turn", f("cos", 2 * pi / 5 * one), one / 2)
 false("a third of a turn", f("sin", 2 * pi / 3 * one), 0 * one)
 false("a tenth of a radian", f("sin", Rational(1, 10) * one), 0 * one)
 false("one over π is no angle", f("sin", one / pi), 0 * one)
