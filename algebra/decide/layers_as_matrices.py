@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache
 from typing import Any
 
 import sympy
@@ -45,6 +44,7 @@ STATED = 500  # steps for the claim that states it
 ROUNDS = 3  # of laws about the products that other laws are about
 ALL = 1_000
 _KNOWN: ContextVar[int] = ContextVar("laws", default=ALL)  # that may be used
+LAWS_PROVED: dict[tuple[str, bool, bool], Decision | None] = {}
 _PREMISES: ContextVar[dict[Any, Decision | None] | None] = ContextVar("premises", default=None)
 
 
@@ -219,9 +219,17 @@ def _follows(asked: Claim, decided: Decide) -> Decision | None:
     return found
 
 
-@cache
 def law(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | None:
-    """Return the proof of a law, for which those before it may be used, or None."""
+    """Return the proof of a law, for which those before it may be used, or None.
+
+    It is looked for once: the functions `decided` of several claims decide a law alike.
+    """
+    if (name, ordered, reverse) not in LAWS_PROVED:
+        LAWS_PROVED[name, ordered, reverse] = _proof_of(name, ordered, reverse, decided)
+    return LAWS_PROVED[name, ordered, reverse]
+
+
+def _proof_of(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | None:
     token = _KNOWN.set(order_of(name))
     try:
         with Budget(LAW, counted=False), without_trials(), premises_kept():

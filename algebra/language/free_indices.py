@@ -78,15 +78,15 @@ def _ranges_of_members(members: Sequence[Any], sizes: Collection[Symbol]) -> Ran
         family = member.family
         for e, count, first in zip(member.indices, family.counts, family.firsts, strict=True):
             free = [s for s in e.free_symbols if s not in bound and s not in sizes]
-            if first != 0:  # relative positions: of two positions, from 0 to the last
-                found |= {s: sympy.expand(first + count) for s in free if s not in found}
-                continue
             rest = sympy.expand(e - free[0]) if len(free) == 1 else None
-            if rest is None or not rest.is_Integer:
+            alone = rest is not None and (never_negative(rest) if first != 0 else rest.is_Integer)
+            if first != 0 and not alone:  # relative positions: of two positions, from 0 to the last
+                found |= {s: sympy.expand(first + count) for s in free if s not in found}
+            if not alone:
                 continue
             most = sympy.expand(first + count - rest)
             known = found.get(free[0], most)
-            found[free[0]] = most if (known - most).is_nonnegative else known
+            found[free[0]] = most if never_negative(known - most) else known
     return found
 
 

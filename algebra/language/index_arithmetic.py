@@ -24,6 +24,7 @@ A[i, 0] (Σ_j M_n[i, j] x[j, 0])
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
@@ -101,12 +102,20 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     free = scan(sides, frozenset())
     affine = _affine_families(everything, {**scan(everything, frozenset()), **free}, sizes)
     free = scan(sides, affine)
+    often = Counter(
+        term.as_coeff_Mul()[1]
+        for e in everything
+        for part in sympy.preorder_traversal(e)
+        if isinstance(part, sympy.MatPow)
+        for term in sympy.Add.make_args(sympy.expand(part.exp))
+    )
     powers: Powers = {}
     wider: Wider = {}
     while True:
         known, reached = len(powers), {name: family for name, (_, family) in wider.items()}
         elaboration = _Elaboration(names_in(*everything), affine, sizes, powers, wider)
         elaboration.limits = dict(limits)
+        elaboration.often = often
         made = [elaboration.walk(side, free) for side in sides]
         pairs, elaboration.limits = [], {}
         for pair in given:
@@ -218,6 +227,7 @@ class _Elaboration:
         self.wider = wider  # the families with members that only masked terms have
         self.limits: dict[Symbol, tuple[Any, Any]] = {}  # the first and last values of indices
         self.turned: set[Symbol] = set()  # the indices that are subtracted in a sum over them
+        self.often: Counter[Any] = Counter()  # in how many exponents a term is
         self.affine = affine  # the names of families with members at affine indices
         self.sizes = sizes
 
@@ -465,7 +475,7 @@ class _Elaboration:
             add_power(self.powers, base, exponent, ranges, self.names)
             return affine_member(self.powers[base], [exponent], ranges)
         factors = []
-        for term in sympy.Add.make_args(sympy.expand(e.exp)):
+        for term in self.in_order(exponent, base):
             times, symbols = term.as_coeff_Mul()
             if not times.is_Integer or abs(times) > HIGHEST:
                 raise LanguageError(_no_power(e))
@@ -489,6 +499,18 @@ class _Elaboration:
             if len({t.could_extract_minus_sign() for t in sympy.Add.make_args(e.exp)}) > 1:
                 raise LanguageError(_no_power(e))
         return as_product(factors)
+
+    def in_order(self, exponent: Any, base: Any) -> list[Any]:
+        """Return the terms of an exponent, first those that most powers of the claim have.
+
+        So A^(i + s) and A^(j + s) begin with the same factors. For Aᵀ and A⁻¹ they end with them.
+        """
+        terms = sympy.Add.make_args(exponent)
+        numbers = [term for term in terms if term.is_Integer]
+        others = [term for term in terms if not term.is_Integer]
+        others.sort(key=lambda term: -self.often[term.as_coeff_Mul()[1]])
+        made = [*numbers, *others]
+        return made[::-1] if isinstance(base, sympy.Transpose) or is_inverse(base) else made
 
     def scalar_power(self, e: Any, ranges: Ranges) -> Any:
         """Return a power of a number; by an index it is one of a 1 × 1 matrix."""

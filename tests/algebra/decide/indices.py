@@ -38,6 +38,8 @@ M, N, p, last, first = CausalMask(n), Shift(n), Positions(n), OneHotLast(n), One
 one, I_n, I_d = OneMatrix(n, 1), Identity(n), Identity(d)
 scores = X * W * X.T
 rotary = [(R[i].T * R[j], R[j - i])]
+R_ = Family("R", ((1 - p_ - q_, p_ + q_ - 1),), d, d)
+rotary_ = [(R_[i].T * R_[j], R_[j - i])]
 inverse = [(T[l] * S[l], I_d), (S[l] * T[l], I_d)]
 state = [(Z[l + 1], Z[l] + K[l] * V[l].T)]
 decay = [(Z[l + 1], c * Z[l] + K[l] * V[l].T)]
@@ -123,6 +125,7 @@ TRUE: dict[str, Claim] = {
     "a previous token head attends causally": (HadamardProduct(N, M), N),
     "a previous token head on positions": ((N.T * p)[i, 0], (i + 1) * one[i, 0] - n * last[i, 0]),
     "the rows of a shift": (N * one, one - first),
+    "rotary positions all moved": (R_[i + p_].T * R_[j + p_], R_[i].T * R_[j], rotary_),
     "rotary scores are relative": ((R[i] * q).T * (R[j] * u), q.T * R[j - i] * u, rotary),
     "rotary attention": (
         HeadSum((R[i] * q).T * (R[j] * Q[j]) * Q[j].T, (j, i + 1)),
@@ -252,6 +255,11 @@ FALSE: dict[str, Claim] = {
     "the wrong end": (N.T * N * X, X - first * (first.T * X)),
     "the next token": (HadamardProduct(N.T, M), N.T),
     "a shift is its own inverse": (N * N * X, X),
+    "rotary positions moved and exchanged": (
+        R_[i + p_].T * R_[j + p_],
+        R_[j].T * R_[i],
+        rotary_,
+    ),
     "rotary scores of sums": ((R[i] * q).T * (R[j] * u), q.T * R[i - j] * u, rotary),
     "relative positions reversed": (
         HeadSum(R[j - i] * K[j], (j, n)),

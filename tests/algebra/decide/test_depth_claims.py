@@ -92,6 +92,15 @@ def test_each_law_is_proved(name: str, reverse: bool) -> None:
         assert accepted(certificate_of(found.claim, found.proof))
 
 
+def test_a_law_is_proved_once_for_all_claims() -> None:
+    found = law("what passes each layer", False, False, decided)
+
+    def of_another_claim(claim: Any) -> Any:
+        raise AssertionError(f"{claim} was decided again")
+
+    assert law("what passes each layer", False, False, of_another_claim) is found
+
+
 def test_a_lemma_that_is_false_proves_nothing() -> None:
     verdict = decide(*commute(X, Y), lemma=commute(X, Y))
     assert verdict.status == "undecided"

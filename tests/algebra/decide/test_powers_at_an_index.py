@@ -13,7 +13,7 @@ from otimes.algebra.errors import LanguageError
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import rejected
 
-n, m = sympy.symbols("n m", integer=True, positive=True)
+n, m, p, r = sympy.symbols("n m p r", integer=True, positive=True)
 k = sympy.Symbol("k", integer=True)
 A, one = MatrixSymbol("A", n, n), Identity(n)
 
@@ -31,6 +31,11 @@ TRUE = {
     "on the right": (total(power(k)) * (one - A), one - power(m)),
     "from one": ((one - A) * total(power(k + 1)), A - power(m + 1)),
     "even": ((one - A * A) * total(power(2 * k)), one - power(2 * m)),
+    "shifted rotations": (
+        MatPow(A.T, m + r) * power(m + p),
+        MatPow(A.T, r) * power(p),
+        [(A.T * A, one)],
+    ),
 }
 FALSE = {
     "one too many": ((one - A) * total(power(k), m + 1), one - power(m)),
