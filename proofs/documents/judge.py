@@ -91,10 +91,31 @@ class Judge:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
         with one_equation():
             found = self._in_ones(lhs, rhs, line, source)
+            if found.verdict == "refuted":
+                found = self._with_all_definitions(found, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found
         return replace(found, why=f"{found.why}; where {', '.join(signs)}")
+
+    def _with_all_definitions(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
+        """Return a refutation, unless the claim is true or open with all definitions put in.
+
+        A symbol that is defined takes no values of its own.
+        """
+        used: dict[str, Definition] = {}
+        others = self.context.instances([lhs, rhs])
+        a, b = (self.context.unfolded(side, used, None, others) for side in (lhs, rhs))
+        if not used:
+            return found
+        given = self.context.declared_hypotheses([a, b])
+        verdict, reading = attempted(a, b, given, self.context.symbols_at(line))
+        if verdict is None or verdict.status == "refuted":
+            return found
+        if verdict.status == "proved":
+            return Found("proved", f"with {named(used)}", reading=reading)
+        why = f"it is false in general, and open with {named(used)}"
+        return replace(found, verdict="undecided", why=why, differ=False)
 
     def _in_ones(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs, where a factor 1 may be a column of ones."""
