@@ -247,6 +247,11 @@ class Context:
         """Return whether a symbol is a row or a column of a matrix, as the text says."""
         return isinstance(node, Name) and self._member(node) is not None
 
+    def members_of(self, nodes: Sequence[Node]) -> dict[str, Definition]:
+        """Return the rows and columns of matrices that symbols in terms are, by their LaTeX."""
+        names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
+        return {latex(e): part for e in names if (part := self._member(e)) is not None}
+
     def _member(self, name: Name) -> Definition | None:
         """Return the row or the column of a matrix that a symbol with an index is."""
         if latex(name) in self.definitions:

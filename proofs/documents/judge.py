@@ -270,6 +270,8 @@ class Judge:
         if self.reads_in_every_way:
             return None
         self.reads_in_every_way = True
+        members = self.context.members_of([lhs, rhs])
+        lhs, rhs = (self.context.unfolded(side, {}, (), members) for side in (lhs, rhs))
         try:
             judged = partial(self._ordered, lhs, rhs, line)
             found = in_every_reading(lhs, rhs, symbols, source, judged)
@@ -286,7 +288,8 @@ class Judge:
     def _may_have_another_shape(self, terms: Sequence[Node], line: int) -> bool:
         """Return whether the shape of a symbol may be another one here: a row of a matrix, too."""
         used = self.context.lines_of(terms, line)
-        names = [e for term in terms for e in walk(term) if isinstance(e, Name)]
+        every = [e for term in terms for e in walk(term) if isinstance(e, Name)]
+        names = [replace(e, select="") if e.select else e for e in every]
         symbols = self.context.symbols_at(line)
         members = [e for e in names if e.base.isupper() and [s.kind for s in e.sub] == ["index"]]
         declared = [symbols.lookup(e)[1] for e in members]

@@ -51,7 +51,9 @@ SIZE_NAMED = re.compile(
 )
 IS_SCALAR = re.compile(
     rf"{LIST}\s+(?:is|are|be)\s+(?:an?\s+)?(?:real\s+)?(?:scalars?|(?:real )?numbers?)\b"
-    rf"|\bscalars?\s+{LIST}",
+    rf"|\bscalars?\s+{LIST}"
+    r"|\b(?:an?|any|some|all|two|real|positive|nonzero)\s+(?:(?:real|positive|nonzero|small)\s+)?"
+    rf"(?:numbers?|constants?|coefficients?)\s+{LIST}(?!\s+of\b)",
     re.IGNORECASE,
 )
 IS_VECTOR = re.compile(

@@ -143,3 +143,27 @@ LAYERS = (
 )
 def test_what_a_text_says_of_symbols_is_used(text: str, at: int, verdict: str) -> None:
     assert check_text(text).equations[at].verdict == verdict
+
+
+COLUMNS = (
+    r"Activations are columns $x \in \mathbb{R}^{d}$. Writing $d_k$ for the columns of "
+    r"$W_d \in \mathbb{R}^{d \times m}$, $\hat{x} = \sum_{k=1}^m f_k d_k$. "
+    r"Let $W_U \in \mathbb{R}^{v \times d}$. "
+)
+UPDATE = (
+    r"Replace $M \in \mathbb{R}^{d \times d}$ by $M + s P Q^\top$ with "
+    r"$P, Q \in \mathbb{R}^{d \times q}$ and a number $s$. "
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (COLUMNS + r"Then $W_U (x + \alpha d_k) - W_U x = \alpha W_U d_k$.", "proved"),
+        (COLUMNS + r"Then $W_U (x + \alpha d_k) - W_U x = \alpha d_k$.", "shape"),
+        (UPDATE + r"Then $(M + s P Q^\top) P - M P = s P Q^\top P$.", "proved"),
+        (UPDATE + r"Then $(M + s P Q^\top) P - M P = P Q^\top P$.", "refuted"),
+    ],
+)
+def test_a_missing_factor_is_found_where_the_kinds_are_said(text: str, verdict: str) -> None:
+    assert check_text(text).equations[-1].verdict == verdict
