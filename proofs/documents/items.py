@@ -35,7 +35,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import with_columns_of_ones
-from otimes.proofs.documents.signs import signs_of
+from otimes.proofs.documents.signs import consistent, signs_of
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
@@ -160,17 +160,21 @@ def composed(items: Iterable[Item]) -> Iterator[tuple[Item, Statement]]:
 
 
 def declare(items: Iterable[Item], context: Context, document: Document) -> None:
-    """Add the declarations in memberships, such as A ∈ ℝⁿˣᵐ."""
+    """Add the declarations in memberships, such as A ∈ ℝⁿˣᵐ, and the signs of numbers."""
+    signs: list[tuple[str, Declared]] = []
     for item in items:
         words = plain_words(document.sentence_before(item.formula))
         local, plain = bool(LOCAL.search(words)), bool(FOR.search(words))
         for statement in item.statements:
             found = [*declared_by(statement, item.line)]
-            if not is_concluded(words):
-                found += signs_of(statement, item.line, context.base.functions)
             context.declared += found
-            case = local or bool(IN_CASE.search(words) and any(k.assumed for _, k in found))
-            context.local |= {(key, item.line) for key, _ in found if case or plain > len(key) - 1}
+            if not is_concluded(words):
+                said = [*signs_of(statement, item.line, context.base.functions)]
+                signs += said
+                if local or IN_CASE.search(words):
+                    context.local |= {(key, item.line) for key, _ in said}
+            context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
+    context.declared += consistent(signs, document.is_one_paragraph)
 
 
 def order_of_vec(text: str) -> str:

@@ -2,7 +2,7 @@ r"""Signs of numbers that formulas declare: `\alpha > 0`, `0 < \gamma < 1`, `\ga
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from otimes.algebra.notation.symbols import (
@@ -28,8 +28,16 @@ from otimes.algebra.notation.tree import (
 from otimes.algebra.notation.vocabulary import SIGNS_OF_NUMBERS
 
 POSITIVE, NONNEGATIVE, NONZERO = "positive", "nonnegative", "nonzero"
-SAID = {POSITIVE: "> 0", NONNEGATIVE: "≥ 0", NONZERO: "≠ 0"}
-TURNED = {"<": ">", r"\le": r"\ge"}
+SIGNS = {
+    ">": POSITIVE,
+    r"\ge": NONNEGATIVE,
+    r"\ne": NONZERO,
+    "<": "negative",
+    r"\le": "nonpositive",
+}
+SHOWN = {r"\ge": "≥", r"\le": "≤", r"\ne": "≠"}
+SAID = {sign: f"{SHOWN.get(text, text)} 0" for text, sign in SIGNS.items()}
+TURNED = {"<": ">", r"\le": r"\ge", ">": "<", r"\ge": r"\le", r"\ne": r"\ne"}
 
 
 def signs_of(
@@ -38,27 +46,25 @@ def signs_of(
     """Yield what a formula says of the signs of numbers, which are letters without indices."""
     terms = [*map(bare, statement.terms)]
     for left, relation, right in zip(terms, statement.relations, terms[1:], strict=False):
-        sign = _sign(relation, right)
-        subject = left
-        if sign is None and relation in TURNED:
-            sign, subject = _sign(TURNED[relation], left), right
-        elif sign is None and relation == r"\ne":
-            sign = NONZERO if isinstance(right, Number) and right.text == "0" else None
-        elif sign is None and relation == r"\in":
-            sign = _of_numbers(right)
-        if sign is None:
-            continue
-        for name in (*map(bare, statement.subjects), subject):
-            if isinstance(name, Name) and _may_be_a_number(name) and name.base not in functions:
-                declared = Declared("scalar", line=line, assumed=(sign,), full=full_key(name))
-                yield keys(name)[0], declared
+        turned = TURNED.get(relation, "")
+        for subject, sign in ((left, _sign(relation, right)), (right, _sign(turned, left))):
+            if sign is None:
+                continue
+            for name in (subject, *(map(bare, statement.subjects) if subject is left else ())):
+                if isinstance(name, Name) and _may_be_a_number(name) and name.base not in functions:
+                    declared = Declared("scalar", line=line, assumed=(sign,), full=full_key(name))
+                    yield keys(name)[0], declared
 
 
 def _sign(relation: str, bound: Node) -> str | None:
-    """Return the sign of a number that is above a bound, or at least it."""
-    if not isinstance(bound, Number) or relation not in (">", r"\ge"):
+    """Return the sign of what has a relation to a bound: a number, or a set of numbers."""
+    if relation == r"\in":
+        return _of_numbers(bound)
+    if not isinstance(bound, Number) or relation not in SIGNS:
         return None
-    return POSITIVE if relation == ">" or bound.text.strip("0.") else NONNEGATIVE
+    if not bound.text.strip("0."):
+        return SIGNS[relation]
+    return POSITIVE if relation in (">", r"\ge") else None
 
 
 def _of_numbers(node: Node) -> str | None:
@@ -78,6 +84,16 @@ def _may_be_a_number(name: Name) -> bool:
     greek = name.base[0] == "\\" and name.base[1:2].islower() and name.base != r"\ell"
     taken = VECTORS | {*INDICES} | SIZE_LETTERS
     return greek or (len(name.base) == 1 and name.base.islower() and name.base not in taken)
+
+
+def consistent(
+    signs: Sequence[tuple[str, Declared]], together: Callable[[int, int], bool]
+) -> Iterator[tuple[str, Declared]]:
+    """Yield the declarations of signs but those of cases: several signs in one paragraph."""
+    for key, known in signs:
+        others = [each for other, each in signs if other == key and each.assumed != known.assumed]
+        if not any(together(each.line, known.line) for each in others):
+            yield key, known
 
 
 def signs_used(terms: Collection[Node], symbols: Symbols) -> list[str]:

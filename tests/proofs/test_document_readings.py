@@ -104,6 +104,8 @@ SCALED = r"$\mathrm{ReLU}(\alpha x) = \alpha\, \mathrm{ReLU}(x)$."
         ("If $\\alpha \\ge 0$, then this vanishes.\n\nIn general, ", "refuted"),
         (r"Let $\alpha < 1$. Then ", "refuted"),
         (r"Let $\alpha \ne 0$. Then ", "refuted"),
+        (r"If $\alpha > 0$, it stays. If $\alpha < 0$, then ", "undecided"),
+        (r"Let $\alpha > -1$. Then ", "refuted"),
         (r"The entries are small, hence $\alpha > 0$. And ", "undecided"),
     ],
 )
