@@ -93,7 +93,7 @@ def terms_of(e: Any) -> list[Any]:
     if not isinstance(e, sympy.MatMul):
         return [e]
     matrices = [part for part in e.args if part.is_Matrix]
-    number = sympy.expand(sympy.Mul(*[part for part in e.args if not part.is_Matrix]))
+    number = _expanded(sympy.Mul(*[part for part in e.args if not part.is_Matrix]))
     if isinstance(number, sympy.Add):
         return [multiple_of(one, as_product(matrices)) for one in number.args]
     for k, part in enumerate(matrices):
@@ -102,6 +102,17 @@ def terms_of(e: Any) -> list[Any]:
             terms = [as_product([*before, *_of(term), *after]) for term in part.args]
             return [multiple_of(number, term) for term in terms]
     return [e]
+
+
+def _expanded(number: sympy.Expr) -> sympy.Expr:
+    """Return a product of sums as a sum; traces and entries in it stay as they are."""
+    parts = [
+        e
+        for e in sympy.preorder_traversal(number)
+        if e.has(sympy.MatrixExpr) and not isinstance(e, sympy.Add | sympy.Mul | sympy.Pow)
+    ]
+    marks = {e: sympy.Dummy() for e in parts if not e.is_Matrix}
+    return sympy.expand(number.xreplace(marks)).xreplace({m: e for e, m in marks.items()})
 
 
 def difference_of(e: Any) -> tuple[Any, Any] | None:
