@@ -477,12 +477,17 @@ def names(tree: Any, part: Any) -> bool:
     return bool(tree == part) or (type(tree) is list and any(names(one, part) for one in tree))
 
 
-def replaced(tree: Any, part: Any, by: Any) -> Any:
-    """Return a tree, or a tuple of trees and equations, with a part replaced."""
+def replaced(tree: Any, part: Any, by: Any, inside: bool = True) -> Any:
+    """Return a tree, or a tuple of trees and equations, with a part replaced.
+
+    Not `inside` binders, where the same tree means something else if it has bound indices.
+    """
     spend(1)
     if not isinstance(tree, list | tuple) or tree == part:
         return by if tree == part else tree
-    parts = [replaced(one, part, by) for one in tree]
+    if not inside and tree[:1] and isinstance(tree[0], str) and tree[0] in BINDERS:
+        return tree
+    parts = [replaced(one, part, by, inside) for one in tree]
     return tree._make(parts) if hasattr(tree, "_make") else type(tree)(parts)
 
 
@@ -2077,10 +2082,11 @@ def generalised(context: Context, claim: Equation, free: tuple[Free, ...], proof
     reader = Reader(context, [])
     x = reader.matrix(part, opened(reader, free))
     sizes = tuple(map(reader.size, shape))
-    demand(whole(part, len(claim.frees)), "a part has an index that is bound")
+    inside = whole(part, len(claim.frees))
     demand((sized(x.rows), sized(x.cols)) == sizes, "a matrix of another shape is in its place")
     by, own = ["tensor", len(declared["tensors"])], not context.depths
-    claim, *first = replaced((claim, *context.stated[:own]), part, by)  # defined for any, as there
+    stated = (claim, *context.stated[:own])  # defined for any, as there
+    claim, *first = replaced(stated, part, by, inside)
     declared = {**declared, "tensors": [*declared["tensors"], ["", [], *shape]]}
     context = context._replace(declared=declared, stated=(*first, *context.stated[own:]))
     return proved(context, claim, free, proof["proof"])

@@ -115,6 +115,9 @@ class Writer(Trees):
     def induction(self, claim: Any, proof: Any, scope: Scope) -> dict[str, Any]:
         """Return a proof by induction: the last layer is one more index in scope."""
         plan, parts = proof.plan, {}
+        kept = [name for name, e in scope.opaque.items() if self.keeps(e, plan.depth)]
+        if kept and not scope.depths:
+            return self.for_any(claim, proof, scope, kept)
         if not self.parts and not scope.depths and (frozen := _frozen(claim, plan.depth)):
             return self.generalised(claim, proof, scope, frozen)
         opaque = self.names(plan.opaque, (*scope.depths, plan.depth))
@@ -125,6 +128,26 @@ class Writer(Trees):
             here = replace(inner, depths={**scope.depths, plan.depth: stage})
             parts[stage] = self.proof(verdict.claim, verdict.proof, here)
         return {"rule": "induction", "over": self.sizes[key(plan.depth)], **parts}
+
+    def keeps(self, one: Opaque, depth: sympy.Symbol) -> bool:
+        """Return whether a matrix of the prover stays the same where its expression has layers."""
+        return not one.indices and depth in one.expression.free_symbols
+
+    def for_any(self, claim: Any, proof: Any, scope: Scope, names: Sequence[str]) -> dict[str, Any]:
+        """Return a proof by induction with arbitrary matrices for names of the prover."""
+        shown = []
+        for name in names:
+            e = scope.opaque[name].expression
+            shown.append((self.opaque(name, scope), [self.tree(n, scope) for n in e.shape]))
+        for name in names:
+            self.tensors[name] = len(self.tensors)
+        others = {name: e for name, e in scope.opaque.items() if name not in names}
+        made = self.induction(claim, proof, replace(scope, opaque=others))
+        for name in names:
+            del self.tensors[name]
+        for part, shape in reversed(shown):
+            made = {"rule": "generalise", "part": part, "shape": shape, "proof": made}
+        return made
 
     def names(self, opaque: Mapping[Any, Any], depths: Iterable[Any]) -> dict[str, Opaque]:
         """Return the expression that each name of the prover stands for."""

@@ -144,7 +144,7 @@ class Context:
         if len(key) > 2 or self.in_scope(said, line):
             return False
         shapes = {(known.rows, known.cols) for known in every}
-        return len(shapes) > 1 or (key, said) in self.sentences
+        return len(shapes) > 1 or ((key, said) in self.sentences and not self.is_general(said))
 
     def define(self, lhs: Node, rhs: Node, line: int) -> None:
         """Add a definition, unless it is circular or a property: `A^* = A^{-1}`, `y(0) = 0`."""

@@ -1470,7 +1470,6 @@ GUARDS = {
     "a root of what may be negative": "the root of a square",
     "a number that may vanish is divided by": "divided by what may be zero",
     "a size that may vanish is not stated": "a size less one",
-    "a part has an index that is bound": "any matrix for a sum that another sum binds",
     "a matrix of another shape is in its place": "any number for a matrix",
     "a rewritten part has an index that is bound": "a sum of another index rewritten",
     "… is not a size": "half of a size",

@@ -140,6 +140,11 @@ def test_a_guard_of_the_form_stops_nothing_false(message: str) -> None:
 # a false claim through.
 KNOWN = [
     (
+        "inside = whole(part, len(claim.frees))",
+        "inside = True",
+        "any matrix for a sum that another sum binds",
+    ),
+    (
         'boxes += [(self.label(("inner", self.sizes[w])), (new[w],)) for w in t.inner]',
         "pass",
         "a function of the sums of rows and of columns",

@@ -59,7 +59,12 @@ def ones(rows: Any, cols: Any = 1) -> Any:
     return OneMatrix(rows, cols)
 
 
+stream = Family("X", (L + 1,), n, n)
 TRUE: dict[str, tuple[Any, ...]] = {
+    "differences beside a product": (
+        matmul(HeadSum(matadd(stream[l + 1], -stream[l]), (l, L)), product(W[l])),
+        matmul(matadd(stream[L], -stream[0]), product(W[l])),
+    ),
     "transpose": (Transpose(product(W[l])), product(Transpose(W[l]), True)),
     "layers of a tensor product": (
         product(kron(W[l], B[l])),
