@@ -78,9 +78,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was imported and collected from the garbage collector, which would find none."""
+    """Keep what was imported and collected from the garbage collector, which would find none.
+
+    And let it run less often: it visits again and again the caches of SymPy and ours, which stay.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
