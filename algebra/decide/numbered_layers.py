@@ -82,10 +82,11 @@ def _numbers(claim: Claim) -> set[int]:
 
     Beside members at affine indices, as S[l + 1], those of other sums count as well.
     """
-    layered = (e for side in claim.sides for e in side.atoms(LayerProduct, OrderSum))
-    counts = {e.count for e in layered}
-    sums = (e for side in claim.sides for e in side.atoms(HeadSum) if claim.is_affine)
-    counts |= {count for e in sums for _, count in e.limits}
+    found = {e for side in claim.sides for e in side.atoms(LayerProduct, OrderSum, HeadSum)}
+    sums = {e for e in found if isinstance(e, HeadSum)}
+    counts = {e.count for e in found - sums}
+    if sums and claim.is_affine:
+        counts |= {count for e in sums for _, count in e.limits}
     return {int(count) for count in counts if count.is_Integer and count >= MANY}
 
 
