@@ -111,7 +111,7 @@ def recall_effects(
         for layer in range(loaded.n_layers):
             name = f"{kind}.{layer}"
             edit = {Hook(name, positions=where): of.clean[name][list(where)]}
-            values[number, layer] = of.of_places(run.edited(edit))
+            values[number, layer] = of.of_edited(run, edit)
     return Named("recall", of.score(values), ("part", "layer"), {"part": RECALL}, about=of.about)
 
 

@@ -4,7 +4,7 @@ The clean prompt is the one whose behaviour is studied, the corrupt one differs 
 behaviour depends on. The metric is a logit, a logit difference, or any function of the logits.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -17,6 +17,8 @@ from otimes.numeric.attribution.target import Target, Tokens, read_target, unemb
 from otimes.numeric.forward import Places
 from otimes.numeric.functions import capped, linear, normalise
 from otimes.numeric.given import real_number
+from otimes.numeric.interventions.hooks import Hook
+from otimes.numeric.interventions.passes import Pass
 from otimes.numeric.load import ModelSource, load_model
 from otimes.numeric.model import Model
 from otimes.numeric.prompt import Prompt, read_position, read_prompt
@@ -96,8 +98,19 @@ class Contrast:
 
     def of_places(self, places: Places) -> float:
         """Return the metric of a recorded pass."""
-        name = "ln_final" if self.model.config.final_norm else "final"
-        return float(self._of_read(places[name][None, self.position])[0])
+        return self._of_last(places[self._last])
+
+    def of_edited(self, run: Pass, hooks: Mapping[Hook, Any]) -> float:
+        """Return the metric of a pass with replacements, of which no logits are computed."""
+        return self._of_last(run.only(hooks, self._last))
+
+    @property
+    def _last(self) -> str:
+        """The activation that is unembedded."""
+        return "ln_final" if self.model.config.final_norm else "final"
+
+    def _of_last(self, rows: np.ndarray) -> float:
+        return float(self._of_read(rows[None, self.position])[0])
 
     def of_streams(self, rows: Float[np.ndarray, "some d_model"]) -> Float[np.ndarray, " some"]:
         """Return the metric for final residual streams at the position."""

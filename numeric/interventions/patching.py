@@ -77,7 +77,7 @@ def activation_patching(
     run = Pass(of.model, tokens, Parts(of.model))
     values = np.empty(len(hooks))
     for number, each in enumerate(tracked(hooks, "patching")):
-        values[number] = of.of_places(run.edited({each: second[each.name]}))
+        values[number] = of.of_edited(run, {each: second[each.name]})
     changed = of.score(values) if normalised else values - of.of_places(first)
     names = [of.prompt.strings[at] for at in range(len(of.tokens))]
     labels = {"position": names} if "position" in axes else {}

@@ -85,7 +85,7 @@ def self_repair(
     for number, node in enumerate(tracked(senders, "replacing components")):
         hook = hooks[node]
         new = replaced(hook, run.places[hook.name], values[hook])
-        total = of.of_places(run.edited({hook: new})) - before
+        total = of.of_edited(run, {hook: new}) - before
         direct = _direct(of, run, node, new) - before
         found[number] = total, direct, total - direct
     labels = {"component": [str(each) for each in senders], "effect": list(EFFECTS)}
