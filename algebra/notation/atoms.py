@@ -234,6 +234,8 @@ class Atoms(Lists):
         inner = bare(self._one())
         if accent == "vec" and isinstance(inner, Number) and inner.text in ("0", "1"):
             return Name(inner.text, "bf", span=self.from_(start))
+        if accent == "vec" and inner == Name("I"):  # where all matrices have arrows
+            return Name("I", "bf", span=self.from_(start))
         if isinstance(inner, Name):
             return replace(inner, marks=(*inner.marks, accent), span=self.from_(start))
         raise NotationError(f"\\{accent} is over more than one symbol", self.from_(start))

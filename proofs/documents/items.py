@@ -46,9 +46,11 @@ ASSUMING = re.compile(
 )
 # “Let $U \in …$ with $U^T U = I$ and $P = U U^T$”: what a sentence lets be, up to a verb.
 LET = re.compile(
-    r"^\W*(?:let|for|suppose|assume|consider|given|take|fix)\b(?:\W|\$[^$]*\$|\\\(.*?\\\)|"
-    r"\b(?:an?|the|be|every|each|all|with|and|where|that|such|satisfy\w*|satisfies|any|some|matrix|matrices|"
-    r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit)\b)*"
+    r"^\W*(?:[^.,;:$]{1,30},\s*)?(?:let|for|suppose|assume|consider|given|take|fix)\b"
+    r"(?:\W|\$[^$]*\$|\\\(.*?\\\)|\b(?:an?|the|be|every|each|all|with|and|where|that|such|"
+    r"satisfy\w*|satisfies|any|some|matrix|matrices|"
+    r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit|is|are|"
+    r"arbitrary|rotation|permutation|square|invertible|symmetric|diagonal|real)\b)*"
     r"\b(?:with|where|satisfying|satisfies|such that|and)\s*$",
     re.IGNORECASE,
 )

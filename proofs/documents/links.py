@@ -59,6 +59,7 @@ from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item, assumes, plain_words
+from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_wrongly
@@ -370,7 +371,7 @@ class LinkChecker(Definitions):
         said = others.get(latex(bare(left)))
         if said is None or isinstance(said.lhs, Apply):
             return None
-        if not self.context.in_scope(said.line, item.line):
+        if not self.context.in_scope(said.line, item.line) or _has_first_case(item, left, right):
             return None
         found = self.judge.claim(left, right, item.line, item.formula.tex)
         if found.verdict == "proved":
@@ -576,6 +577,15 @@ class LinkChecker(Definitions):
             why = "it is false in general, and follows from something that is not read"
             return replace(found, verdict="undecided", why=why)
         return found
+
+
+def _has_first_case(item: Item, left: Node, right: Node) -> bool:
+    r"""Return whether a recurrence stands beside its first case: `x_n = b, x_j = f(x_{j+1})`."""
+    name = bare(left)
+    heads = [bare(statement.terms[0]) for statement in item.statements]
+    if not isinstance(name, Name) or not recurs(name, right):
+        return False
+    return any(isinstance(head, Name) and head != name and is_of(head, name) for head in heads)
 
 
 def _short(tex: str) -> str:

@@ -125,6 +125,10 @@ CENTRED = (
     r" $$x - \frac{1}{d} x \mathbf{1} \mathbf{1}^\top = x J, \qquad J = I_d - \frac{1}{d} "
     r"\mathbf{1} \mathbf{1}^\top.$$"
 )
+ROTATED = (
+    r"To see this, suppose $\vec{R}$ is an arbitrary orthogonal rotation matrix, satisfying "
+    r"$\vec{R} \vec{R}^T = \vec{I}$. Then $\vec{W} \vec{R} \vec{R}^T \vec{W}^T = \vec{W} \vec{W}^T$."
+)
 LAYERS = (
     r"Let $X^1 = X^0 + A^1 X^0 W^1$ with $X^0 \in \mathbb{R}^{n \times d}$. Let $S = X^0 M (X^0)^\top$."
     r" The scores of layer 2 are $S^2 = X^1 M (X^1)^\top$."
@@ -139,6 +143,8 @@ LAYERS = (
         (EIGEN + r"Then $Z Z = E \Lambda^{-1} E^\top$.", -1, "proved"),
         (EIGEN + r"Then $Z Z = E \Lambda E^\top$.", -1, "undecided"),
         (CENTRED, 2, "proved"),
+        (ROTATED, 0, "definition"),
+        (ROTATED, -1, "proved"),
         (LAYERS, -1, "definition"),
         (r"Since $\Phi(-a) = 1 - \Phi(a)$, the sum is 1.", -1, "definition"),
     ],

@@ -36,6 +36,7 @@ CLAIMS = [
     (r"Then $\sum_{j \le i} \gamma^{i-j} v_j = \gamma \sum_{j<i} \gamma^{i-1-j} v_j + v_i$.", "proved"),
     (r"Then $\sum_{j \le i} \gamma^{i-j} v_j = \gamma \sum_{j<i} \gamma^{i-j} v_j + v_i$.", "refuted"),
 ]  # fmt: skip
+FIRST_CASE = r"We have $x_n = \frac{b_n}{a_{nn}}, \quad x_j = \frac{1}{a_{jj}} \left(b_j - \sum_{k>j} a_{jk} x_k\right)$."
 # It is not said what these count from together, or whether a 0 is a first index.
 OPEN = [
     r"Then $\sum_{j=0}^{i} v_j = \sum_{j=1}^{i} v_j + v_0$.",
@@ -57,3 +58,7 @@ def test_letters_move_in_indices_exponents_and_ends_of_sums() -> None:
     (sum_,) = parse_formula(r"\sum_{j=1}^{i+1} \gamma^{i-j} v_j")[0].terms
     assert latex(moved(sum_, {"i": Affine("t", -1)})) == (r"\sum_{j=1}^{t} \gamma^{t-j-1} v_{j}")
     assert difference(Slot("expression", "i+j")) is None
+
+
+def test_a_first_case_is_no_definition_of_the_others() -> None:
+    assert check_text(FIRST_CASE).equations[-1].verdict == "definition"
