@@ -321,7 +321,7 @@ class Judge:
         ]
         if given:
             verdict, reading = attempted(lhs, rhs, given, symbols)
-            if verdict is None or verdict.status == "undecided":
+            if verdict is not None and verdict.status == "undecided":
                 names = "; ".join(map(str, given))
                 return Found("undecided", f"it is false in general, and open given {names}")
         others = self.context.instances([lhs, rhs], only_weights=True)

@@ -125,6 +125,10 @@ CENTRED = (
     r" $$x - \frac{1}{d} x \mathbf{1} \mathbf{1}^\top = x J, \qquad J = I_d - \frac{1}{d} "
     r"\mathbf{1} \mathbf{1}^\top.$$"
 )
+UNIT = (
+    r"Let $x \in \mathbb{R}^d$ and let $r \in \mathbb{R}^d$ be a direction. "
+    r"Let $r$ have unit norm, $r^\top r = 1$; "
+)
 ROTATED = (
     r"To see this, suppose $\vec{R}$ is an arbitrary orthogonal rotation matrix, satisfying "
     r"$\vec{R} \vec{R}^T = \vec{I}$. Then $\vec{W} \vec{R} \vec{R}^T \vec{W}^T = \vec{W} \vec{W}^T$."
@@ -143,6 +147,7 @@ LAYERS = (
         (EIGEN + r"Then $Z Z = E \Lambda^{-1} E^\top$.", -1, "proved"),
         (EIGEN + r"Then $Z Z = E \Lambda E^\top$.", -1, "undecided"),
         (CENTRED, 2, "proved"),
+        (UNIT + r"then $x - r r^\top x = (I_d - r r^\top) x$.", -1, "proved"),
         (ROTATED, 0, "definition"),
         (ROTATED, -1, "proved"),
         (LAYERS, -1, "definition"),
