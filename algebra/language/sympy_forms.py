@@ -2,7 +2,7 @@
 
     π                            the number `PI`
     cos(θ), exp(A[i, j]), |a|    an activation of one entry, as a number
-    √tr(A), 1/A[i, k]            a root or a reciprocal of one entry, where it is no symbol
+    √tr(A), 1/softmax(A)[i, k]   a root of one entry, or one over a positive one
     FunctionMatrix(n, m, f)      Σ_s Σ_t f(s, t) e_s e_tᵀ
     Determinant(A)               its expansion, of a matrix of at most three rows
 
@@ -25,10 +25,9 @@ from sympy import Determinant, FunctionMatrix, Pow
 from sympy.combinatorics.permutations import Permutation
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from otimes.algebra.language.binders import bindings, indices_of
 from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import HeadSum, OneHot, matmul
-from otimes.algebra.language.nonlinear import RECIPROCAL, RSQRT, Activation
+from otimes.algebra.language.nonlinear import RECIPROCAL, RSQRT, Activation, RowSoftmax
 from otimes.algebra.language.trees import rebuilt, stated
 
 FUNCTIONS = {
@@ -60,7 +59,7 @@ def _nodes(e: Any) -> Iterator[Any]:
 def _is_foreign(e: Any) -> bool:
     kind = type(e)
     if kind is Pow:
-        return bool(e.exp.is_Rational) and not (e.exp.is_Integer and e.exp > 0) and e.has(*ENTRIES)
+        return bool(e.exp.is_Rational) and e.has(*ENTRIES) and _is_division(e.base, e.exp)
     if kind is Determinant:
         rows = e.args[0].shape[0]
         return bool(rows.is_Integer and rows <= LARGEST)
@@ -98,26 +97,24 @@ def _as_matrix(x: Any) -> Any:
 
 
 def _power(e: Pow) -> Any:
-    """Return a root, and a reciprocal that varies with an index, by functions of one entry."""
+    """Return a root, and one over a positive entry, by functions of one entry."""
     base, exponent = e.args
-    if not exponent.is_Rational or exponent.q > 2 or (exponent.q == 1 and exponent > 0):
+    if not exponent.is_Rational or not _is_division(base, exponent):
         return e
-    if exponent.q == 2:
-        value = _of_entry("sqrt" if exponent > 0 else RSQRT, base)
-    elif _has_free_index(base):
-        value = _of_entry(RECIPROCAL, base)
-    else:
-        return e
+    name = RECIPROCAL if exponent.q == 1 else "sqrt" if exponent > 0 else RSQRT
+    value = _of_entry(name, base)
     times = abs(int(exponent.p))
     return value if times == 1 else Pow(value, times, evaluate=False)
 
 
-def _has_free_index(e: Any, bound: frozenset[Any] = frozenset()) -> bool:
-    """Return whether an expression has an index that it does not bind."""
-    if any(isinstance(index, sympy.Symbol) and index not in bound for index in indices_of(e)):
-        return True
-    inner = bound | {index for index, _ in bindings(e)}
-    return any(_has_free_index(part, inner) for part in e.args)
+def _is_division(base: Any, exponent: sympy.Rational) -> bool:
+    """Return whether a power is a root, or divides by an entry that is never zero."""
+    if exponent.q != 1:
+        return bool(exponent.q == 2)
+    whole = base.parent if isinstance(base, MatrixElement) else None
+    positive = isinstance(whole, RowSoftmax) and whole.mask is None
+    positive |= isinstance(whole, Activation) and whole.name in ("exp", "sigmoid")
+    return bool(exponent < 0) and positive
 
 
 def _by_entries(e: FunctionMatrix) -> Any:
