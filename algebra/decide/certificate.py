@@ -21,6 +21,7 @@ import sympy
 
 from otimes.algebra.decide.axiom_statements import DATA, Instance
 from otimes.algebra.decide.certificate_context import Context
+from otimes.algebra.decide.certificate_differences import differences
 from otimes.algebra.decide.certificate_positions import at_position
 from otimes.algebra.decide.certificate_trees import (
     Opaque,
@@ -145,9 +146,7 @@ class Writer(Trees):
         made = self.induction(claim, proof, replace(scope, opaque=others))
         for name in names:
             del self.tensors[name]
-        for part, shape in reversed(shown):
-            made = {"rule": "generalise", "part": part, "shape": shape, "proof": made}
-        return made
+        return _generalised(made, shown)
 
     def names(self, opaque: Mapping[Any, Any], depths: Iterable[Any]) -> dict[str, Opaque]:
         """Return the expression that each name of the prover stands for."""
@@ -171,8 +170,7 @@ class Writer(Trees):
             self.parts[member_of(e)] = len(self.tensors) + len(self.parts)
         self.frozen = frozenset(frozen)
         made = self.induction(claim, proof, scope)
-        for part, shape in reversed(shown):
-            made = {"rule": "generalise", "part": part, "shape": shape, "proof": made}
+        made = _generalised(made, shown)
         self.frozen, self.parts = frozenset(), {}
         return made
 
@@ -190,9 +188,7 @@ class Writer(Trees):
             made = self.proof(found.whole.claim, found.whole.proof, scope)
             for matrix, _ in found.any_for:
                 del self.tensors[matrix.name]
-            for part, shape in reversed(parts):
-                made = {"rule": "generalise", "part": part, "shape": shape, "proof": made}
-            return made
+            return _generalised(made, parts)
         known = {}
         for link, proofs in found.equal:
             trees = [self.tree(e, scope) for e in link]
@@ -206,7 +202,7 @@ class Writer(Trees):
             [self.tree(side, scope) for side in one.sides] for one in (claim, found.whole.claim)
         ]
         made = self.proof(found.whole.claim, found.whole.proof, scope)
-        changes = _differences(sides[0], sides[1], known)
+        changes = differences(sides[0], sides[1], known)
         if changes is None:
             raise LanguageError(
                 "no certificate can be written where one part of a claim is cut in two ways, such "
@@ -523,6 +519,13 @@ def certificate_of(claim: Any, proof: Any) -> dict[str, Any]:
     }
 
 
+def _generalised(made: Any, parts: Sequence[tuple[Tree, list[Tree]]]) -> Any:
+    """Return a proof for arbitrary matrices as one for parts of given shapes, the first outside."""
+    for part, shape in reversed(parts):
+        made = {"rule": "generalise", "part": part, "shape": shape, "proof": made}
+    return made
+
+
 def _frozen(claim: Any, depth: Any) -> dict[str, list[Any]]:
     """Return the free indices over a depth that occur only as indices of families."""
     found: dict[str, list[Any]] = {}
@@ -549,38 +552,6 @@ def _filled(tree: Tree, values: Mapping[str, Tree]) -> Tree:
     if isinstance(tree, list) and tree[:1] == ["?"]:
         return values[tree[1]]
     return [_filled(one, values) for one in tree] if isinstance(tree, list) else tree
-
-
-IN_ANY_ORDER = ("Add", "MatAdd", "Mul", "HadamardProduct")
-Differences = list[tuple[list[int], Tree, Any]]
-
-
-def _differences(
-    old: Tree, new: Tree, known: Mapping[str, Any], at: tuple[int, ...] = ()
-) -> Differences | None:
-    """Return the places where trees differ by parts known to be equal, with these and their proofs.
-
-    None if they differ otherwise; SymPy may have put the terms of a sum in another order.
-    """
-    proof = known.get(json.dumps([old, new]))
-    if proof is not None:
-        return [(list(at), new, proof)]
-    if old == new:
-        return []
-    if not (isinstance(old, list) and isinstance(new, list) and len(old) == len(new)):
-        return None
-    left = list(range(len(new)))
-    found: Differences = []
-    for k, part in enumerate(old):
-        for j in left if old[0] in IN_ANY_ORDER else [k]:
-            here = _differences(part, new[j], known, (*at, k))
-            if here is not None:
-                left.remove(j)
-                found += here
-                break
-        else:
-            return None
-    return found
 
 
 def numeric_sizes(e: Any) -> set[int]:

@@ -1,7 +1,7 @@
 r"""Indices that are a letter with a whole number added: `l+1`, `i-1`, `i`, `2`.
 
 They stand in subscripts and superscripts, and as the ends of sums: `\sum_{j \le i-1}`,
-`\sum_{j=1}^{i+1}`. A letter is moved in all these together.
+`\sum_{j=1}^{i+1}`. A letter is moved in all these together, and in exponents: `\gamma^{i-1-j}`.
 
 >>> from otimes.algebra.notation.parser import parse_formula
 >>> from otimes.algebra.notation.tree import latex
@@ -37,9 +37,8 @@ LETTER = r"[a-z]|\\ell"
 AFFINE = re.compile(rf"({LETTER})(?:\s*([-+])\s*(\d+))?")
 NUMBER = re.compile(r"\d+|\(\d+\)")
 UP_TO = re.compile(rf"(?:[01]\s*\\le\s*)?({LETTER})\s*(\\le|<)\s*({LETTER})(?:\s*([-+])\s*(\d+))?")
-
-
 DIFFERENCE = re.compile(rf"({LETTER})([-+]\d+)?-({LETTER})([-+]\d+)?")
+HALF = re.compile(r"([-+]?)(?:1/2|\\frac(?:12|\{1\}\{2\}))")
 
 
 class Affine(NamedTuple):
@@ -84,9 +83,6 @@ def difference(slot: Slot) -> Difference | None:
     if match is None:
         return None
     return Difference(match[1], match[3], int(match[2] or 0) + int(match[4] or 0))
-
-
-HALF = re.compile(r"([-+]?)(?:1/2|\\frac(?:12|\{1\}\{2\}))")
 
 
 def half(e: Name) -> int:

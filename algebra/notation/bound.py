@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-from otimes.algebra.notation.affine import ends_of, first_values
+from otimes.algebra.notation.affine import affine, ends_of, first_values
 from otimes.algebra.notation.partial import end_of, letters_in
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, children
@@ -27,6 +27,7 @@ class Bindings:
     sizes: frozenset[str] = frozenset()
     runs_to: frozenset[str] = frozenset()  # letters that nothing binds, up to which sums run
     plain: set[Name] = field(default_factory=set)  # symbols without superscripts
+    above: set[str] = field(default_factory=set)  # the keys of symbols with an index above
     from_zero: bool = False  # whether indices count from 0
 
     def end_of(self, e: Indexed, bound: Collection[str]) -> tuple[str, int] | None:
@@ -59,6 +60,8 @@ def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:
     if isinstance(node, Name):
         if not node.sup:
             found.plain.add(node)
+        elif affine(node.sup[0]) is not None:
+            found.above.add(key_of(node))
         for place, slot in slots_at(node):
             if slot.kind == "index" and slot.text in bound:
                 found.places.setdefault(key_of(node), set()).add(place)

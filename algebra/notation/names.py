@@ -240,10 +240,19 @@ class Names(ABC):
         return not labelled and int(e.sup[0].text) < 100
 
     def _is_base(self, e: Name) -> bool:
-        """Return whether a symbol is declared, or stands in the formula, without an exponent."""
-        base = replace(e, sup=(), span=Name("").span)
+        """Return whether what a difference stands above is raised to a power, and no member.
+
+        It is a number or a square matrix that is declared, or stands in the formula, without
+        indices above.
+        """
+        base = replace(e, sup=())
         known = self.symbols.lookup(base)[1]
-        return base in self.bindings.plain or (known is not None and known.trusted)
+        if key_of(e) in self.bindings.above or not (
+            base in self.bindings.plain or (known is not None and known.trusted)
+        ):
+            return False
+        known = known or default(base) or Declared("vector")
+        return known.kind == "scalar" or (known.kind == "matrix" and known.rows == known.cols)
 
     def _are_indices(self, power: Difference) -> bool:
         around = {letter for letter, _, _ in self.bound}
@@ -257,9 +266,7 @@ class Names(ABC):
         if base.shape is None:
             return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span, base.known)
         if not self.solver.unify(*base.shape):
-            raise FormulaShapeError(
-                f"cannot raise to a power {self.quoted(e)}: a square matrix is needed", e.span
-            )
+            raise Undeclared(f"{self.quoted(e)} is a power only of a square matrix", e.span)
         return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
 
     def _root_of_name(self, e: Name) -> Typed | None:

@@ -101,6 +101,9 @@ class Context:
         self.index.update(self.declared, self.local)
         symbols = self.base.copy()
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
+        for key, known in symbols.known.items():
+            if known.assumed and known.line and not self._has_sign(key, known.line, line):
+                symbols.known[key] = replace(known, assumed=())
         folded = {key.casefold() for key in symbols.known}
         for key, kind in self.kinds.items():
             if key.casefold() not in folded:
@@ -112,6 +115,16 @@ class Context:
         if not without:
             self.last = state, symbols.copy()
         return symbols
+
+    def _has_sign(self, key: str, said: int, line: int) -> bool:
+        """Return whether the sign of a number counts on a line.
+
+        It does in its paragraph. One that is not of a case does in its section from there on, and
+        everywhere if the section is about notation.
+        """
+        if self.together(said, line) or (key, said) in self.local:
+            return self.together(said, line)
+        return said <= line and (self.in_scope(said, line) or self.is_general(said))
 
     def declarations_of(self, key: str) -> list[Declared]:
         """Return all declarations of a symbol."""

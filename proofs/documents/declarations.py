@@ -82,8 +82,7 @@ class Declarations:
         for known in _before(of_symbol, line):
             if (key, known.line) in wrong:
                 break  # what a text said before, it has said otherwise since
-            elsewhere = known in of_symbol.local and not together(known.line, line)
-            if (key, known.line) in without or (known.assumed and elsewhere):
+            if (key, known.line) in without:
                 continue
             chosen.append(known)
             if known.kind != "vector" or known.side or len(chosen) > MOST:

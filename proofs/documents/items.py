@@ -30,6 +30,13 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.vocabulary import RELATIONS
+from otimes.proofs.documents.assumptions import (
+    assumes,
+    is_for_letters,
+    is_local,
+    opens_a_case,
+    plain_words,
+)
 from otimes.proofs.documents.conclusions import is_concluded
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
@@ -39,52 +46,6 @@ from otimes.proofs.documents.signs import consistent, signs_of
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
-ASSUMING = re.compile(
-    r"\b(?:let|suppose|assume|assuming|given|if|whenever|such that|provided)"
-    r"(?: that)?(?: \w+){0,2}\s*$",
-    re.IGNORECASE,
-)
-# “Let $U \in …$ with $U^T U = I$ and $P = U U^T$”: what a sentence lets be, up to a verb.
-LET = re.compile(
-    r"^\W*(?:[^.,;:$]{1,30},\s*)?(?:let|for|suppose|assume|consider|given|take|fix)\b"
-    r"(?:\W|\$[^$]*\$|\\\(.*?\\\)|\b(?:an?|the|be|every|each|all|with|and|where|that|such|"
-    r"satisfy\w*|satisfies|any|some|matrix|matrices|"
-    r"projection|projector|basis|vectors?|orthonormal|orthogonal|columns?|subspace|unit|is|are|"
-    r"arbitrary|rotation|permutation|square|invertible|symmetric|diagonal|real)\b)*"
-    r"\b(?:with|where|satisfying|satisfies|such that|and)\s*$",
-    re.IGNORECASE,
-)
-# “where $E$ is orthogonal, $E^T E = I$”: an equation that says what a word before it means.
-MEANT = re.compile(
-    r"\b(?:orthogonal|orthonormal columns|symmetric|idempotent|(?:row[- ])?stochastic|"
-    r"normali[sz]ed|unit (?:norm|length|vector)|of unit (?:norm|length)|invertible|"
-    r"cent(?:er|re)d|commut\w+)"
-    r"(?: matri(?:x|ces)| vectors?)?\s*[,:(]\s*(?:i\.e\.,?|that is,?|so that)?\s*$",
-    re.IGNORECASE,
-)
-DECLARES = re.compile(
-    r"\b(?:let|suppose|assume|where|given|with|for|consider|take)\b", re.IGNORECASE
-)
-CONCLUDED = re.compile(
-    r"\b(?:then|hence|thus|therefore|so(?! that)|follows|implies|since|because|if|show\w*|"
-    r"prove\w*)\b",
-    re.IGNORECASE,
-)
-# “There are $H$ heads, each with $W_Q$”: what each of several has is meant from there on.
-OWN = r"(?! (?:\w+ )?(?:has|have|having|with|of)\b)"
-LOCAL = re.compile(
-    rf"\b(?:any|(?:every|each){OWN}|some|all|arbitrary)(?: \w+){{0,3}}\s*$", re.IGNORECASE
-)
-# “For $A$ and $B$”: letters without labels are those of one statement.
-FOR = re.compile(
-    r"\bfor\s+(?:(?:\$[^$]*\$|\\\((?:(?!\\\)).)*\\\))\s*(?:,|and|, and)\s*)?$", re.IGNORECASE
-)
-# “If $\alpha > 0$”: a sign for one paragraph.
-IN_CASE = re.compile(
-    r"\b(?:if|for|when|whenever|provided|unless)(?: that)?(?: \w+){0,2}\s*$", re.IGNORECASE
-)
-
-
 OPENINGS = {relation[0] for relation in RELATIONS}
 
 
@@ -166,17 +127,17 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
     signs: list[tuple[str, Declared]] = []
     for item in items:
         words = plain_words(document.sentence_before(item.formula))
-        local, plain = bool(LOCAL.search(words)), bool(FOR.search(words))
+        local, plain = is_local(words), is_for_letters(words)
         for statement in item.statements:
             found = [*declared_by(statement, item.line)]
             context.declared += found
             if not is_concluded(words):
                 said = [*signs_of(statement, item.line, context.base.functions)]
                 signs += said
-                if local or IN_CASE.search(words):
+                if local or opens_a_case(words):
                     context.local |= {(key, item.line) for key, _ in said}
             context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
-    context.declared += consistent(signs, document.is_one_paragraph)
+    context.declared += consistent(signs, document.paragraph)
 
 
 def order_of_vec(text: str) -> str:
@@ -327,20 +288,3 @@ def _is_of_eigenvector(lhs: Node, rhs: Node) -> bool:
 def _assumes(document: Document, item: Item, statement: Statement) -> bool:
     words = plain_words(document.sentence_before(item.formula))
     return assumes(words) and statement is item.statements[0]
-
-
-def assumes(words: str) -> bool:
-    r"""Return whether the words before an equation say that it is assumed.
-
-    >>> assumes(r"Let $U \in \mathbb{R}^{d \times r}$ with "), assumes("Let $U$ be a basis. Then ")
-    (True, False)
-    >>> assumes("where $E$ is orthogonal, "), assumes("Then $E$ is orthogonal, ")
-    (True, False)
-    """
-    means = MEANT.search(words) and DECLARES.search(words) and not CONCLUDED.search(words)
-    return bool(means or ASSUMING.search(words) or LET.search(words))
-
-
-def plain_words(words: str) -> str:
-    """Return words without the mark that opens the formula after them."""
-    return re.sub(r"(\$\$?|\\\(|\\\[|`|\\begin\{[a-z]+\*?\})\s*$", "", words)

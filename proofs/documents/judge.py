@@ -56,7 +56,7 @@ from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.suggestions import Edit, folded
-from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses
+from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses, given_text
 
 MOST_NODES = 1500  # parts of an equation that is decided
 NOT_A_NUMBER = "a 1 before a matrix"  # is said where a column of ones may be meant
@@ -113,7 +113,9 @@ class Judge:
         if verdict is None or verdict.status == "refuted":
             return found
         if verdict.status == "proved":
-            return Found("proved", f"with {named(used)}", reading=reading)
+            hypotheses = tuple(str(given[k]) for k in verdict.used)
+            why = f"with {named(used)}{given_text(hypotheses)}"
+            return Found("proved", why, reading=reading, hypotheses=hypotheses)
         why = f"it is false in general, and open with {named(used)}"
         return replace(found, verdict="undecided", why=why, differ=False)
 

@@ -31,6 +31,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
+from otimes.proofs.documents.assumptions import assumes, plain_words
 from otimes.proofs.documents.attempts import named, symbols_in
 from otimes.proofs.documents.circumstances import (
     CONDITIONAL,
@@ -58,7 +59,7 @@ from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
-from otimes.proofs.documents.items import Item, assumes, plain_words
+from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation

@@ -10,7 +10,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import cache, partial
+from itertools import accumulate, islice
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
@@ -101,6 +102,8 @@ IS_WORD = re.compile(
     rf"{LIST}\s*,?\s*(?:\b(?:is|are|be|being|has|have|with)\s+(?:(?!not\b)\w+\s+){{0,2}})?$"
 )
 WORD_OF = re.compile(rf"(?:\s+(?!and\b|or\b|but\b|with\b)\w+){{0,2}}\s+{LIST}")
+MOST_WORDS = 20  # of one kind in a sentence that are read
+NEAR = 200  # characters within which a symbol is beside a word by grammar
 BY_ROWS = r"(?:row[- ]?wise|row by row|(?:to|of|in) (?:each|every) row)\b"
 BY_COLUMNS = r"(?:column[- ]?wise|column by column|(?:to|of|in) (?:each|every) column)\b"
 HYPOTHESES = {
@@ -396,9 +399,10 @@ def _line(prose: Prose, match: re.Match[str]) -> int:
 def _words(prose: Prose) -> Iterator[Word]:
     """Yield the words for hypotheses, with the symbols of the same sentence before and after."""
     for sentence in re.finditer(r"(?:[^.!?\n]|\n(?!\s*\n)|[.!?](?!\s))+", prose.text):
+        every = cache(partial(prose.subjects, sentence[0]))
         for word, pattern in HYPOTHESES.items():
-            for found in pattern.finditer(sentence[0]):
-                named = prose.subjects(_about(sentence[0], found)) or prose.subjects(sentence[0])
+            for found in islice(pattern.finditer(sentence[0]), MOST_WORDS):
+                named = prose.subjects(_about(sentence[0], found)) or every()
                 if named:
                     offset = prose.offset(sentence.start() + found.start())
                     yield Word(word, tuple(keys(name)[-1] for name in named), offset)
@@ -406,6 +410,6 @@ def _words(prose: Prose) -> Iterator[Word]:
 
 def _about(sentence: str, word: re.Match[str]) -> str:
     """Return the formulas that a word is about by grammar, as in `⟦1⟧ is diagonal`, or ""."""
-    before = IS_WORD.search(sentence[: word.start()])
-    after = WORD_OF.match(sentence[word.end() :])
+    before = IS_WORD.search(sentence[max(0, word.start() - NEAR) : word.start()])
+    after = WORD_OF.match(sentence[word.end() : word.end() + NEAR])
     return (before[0] if before else "") + (after[0] if after else "")

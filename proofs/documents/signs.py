@@ -2,7 +2,7 @@ r"""Signs of numbers that formulas declare: `\alpha > 0`, `0 < \gamma < 1`, `\ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 
 from otimes.algebra.notation.symbols import (
@@ -87,13 +87,18 @@ def _may_be_a_number(name: Name) -> bool:
 
 
 def consistent(
-    signs: Sequence[tuple[str, Declared]], together: Callable[[int, int], bool]
+    signs: Iterable[tuple[str, Declared]], paragraph: Callable[[int], int]
 ) -> Iterator[tuple[str, Declared]]:
-    """Yield the declarations of signs but those of cases: several signs in one paragraph."""
+    """Yield the declarations of signs but those of cases: several signs in one paragraph.
+
+    `paragraph` returns the number of the paragraph of a line.
+    """
+    said: dict[tuple[str, int], dict[tuple[str, ...], Declared]] = {}
     for key, known in signs:
-        others = [each for other, each in signs if other == key and each.assumed != known.assumed]
-        if not any(together(each.line, known.line) for each in others):
-            yield key, known
+        said.setdefault((key, paragraph(known.line)), {}).setdefault(known.assumed, known)
+    for (key, _), found in said.items():
+        if len(found) == 1:
+            yield from ((key, known) for known in found.values())
 
 
 def signs_used(terms: Collection[Node], symbols: Symbols) -> list[str]:

@@ -177,8 +177,11 @@ class Document:
 
     def is_one_paragraph(self, row: int, other: int) -> bool:
         """Return whether two rows are of one paragraph."""
-        first, last = (bisect_right(self._paragraphs, self.lines[r - 1]) for r in (row, other))
-        return first == last
+        return self.paragraph(row) == self.paragraph(other)
+
+    def paragraph(self, row: int) -> int:
+        """Return the number of the paragraph of a row, the last one of what is below."""
+        return bisect_right(self._paragraphs, self.lines[min(row, len(self.lines)) - 1])
 
     def words_near(self, row: int) -> str:
         """Return the words of the paragraph of a row, without formulas, from two rows around."""

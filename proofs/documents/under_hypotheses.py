@@ -45,7 +45,7 @@ def _first_proved(
         verdict, reading = attempted(a, b, given, symbols)
         if verdict is not None and verdict.status == "proved":
             hypotheses = tuple(str(given[k]) for k in verdict.used)
-            why = f"with {named(used)}{_given(hypotheses)}"
+            why = f"with {named(used)}{given_text(hypotheses)}"
             return Found("proved", why, reading=reading, hypotheses=hypotheses)
     return None
 
@@ -59,7 +59,7 @@ def by_hypotheses(
         verdict, reading = attempted(lhs, rhs, declared, symbols)
         if verdict is not None and verdict.status == "proved":
             used = tuple(str(declared[k]) for k in verdict.used)
-            return Found("proved", _given(used).strip("; "), reading=reading, hypotheses=used)
+            return Found("proved", given_text(used).strip("; "), reading=reading, hypotheses=used)
     proposed = offered(context, lhs, rhs, symbols, line)
     attempts = [[each] for each in proposed]
     if len(proposed) > 1:
@@ -75,8 +75,8 @@ def by_hypotheses(
             verdict, reading = attempted(a, b, every, symbols)
             if verdict is not None and verdict.status == "proved":
                 used = tuple(str(every[k]) for k in verdict.used)
-                if not used:
-                    return Found("proved", f"with {named(definitions)}", reading=reading)
+                if not used and (found := _first_proved([(a, b, [], definitions)], symbols)):
+                    return found
                 why = f"true given {'; '.join(used)}, which is not declared"
                 return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
     return None
@@ -103,5 +103,6 @@ def _can_be_stated(lhs: Node, rhs: Node, given: Hypothesis, symbols: Symbols) ->
     return True
 
 
-def _given(hypotheses: Sequence[str]) -> str:
+def given_text(hypotheses: Sequence[str]) -> str:
+    """Return the hypotheses of a proof as the last part of why it holds, or ""."""
     return f"; given {'; '.join(hypotheses)}" if hypotheses else ""

@@ -104,6 +104,10 @@ SCALED = r"$\mathrm{ReLU}(\alpha x) = \alpha\, \mathrm{ReLU}(x)$."
         ("If $\\alpha \\ge 0$, then this vanishes.\n\nIn general, ", "refuted"),
         (r"Let $\alpha < 1$. Then ", "refuted"),
         (r"Let $\alpha \ne 0$. Then ", "refuted"),
+        (
+            "If $\\beta$ is known, this is near.\n\n# Later\n\nLet $\\alpha > 0$.\n\n# Last\n\n",
+            "refuted",
+        ),
         (r"If $\alpha > 0$, it stays. If $\alpha < 0$, then ", "undecided"),
         (r"Let $\alpha > -1$. Then ", "refuted"),
         (r"The entries are small, hence $\alpha > 0$. And ", "undecided"),
@@ -191,3 +195,15 @@ def test_a_table_of_notation_counts_in_every_section() -> None:
     assert check_text(text.format("Conventions")).equations[-1].verdict == "shape"
     intro = "# Introduction\n\nLet $n > 0$.\n\n" + text.format("An example")
     assert check_text(intro).equations[-1].verdict == "undecided"
+
+
+def test_the_sign_of_a_number_counts_from_where_it_is_declared() -> None:
+    text = VECTOR + SCALED + "\n\nNow let $\\alpha > 0$."
+    assert check_text(text).equations[1].verdict == "refuted"
+    where = VECTOR + SCALED.rstrip(".") + r", where $\alpha > 0$."
+    assert check_text(where).equations[1].verdict == "proved"
+
+
+def test_many_formulas_before_an_equation_are_read_once() -> None:
+    """A pattern with two ways to pass each formula would take 2^n steps."""
+    assert check_text("Let " + "$a$ " * 40 + "be so $A = B$.").equations

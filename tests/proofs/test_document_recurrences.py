@@ -62,3 +62,12 @@ def test_letters_move_in_indices_exponents_and_ends_of_sums() -> None:
 
 def test_a_first_case_is_no_definition_of_the_others() -> None:
     assert check_text(FIRST_CASE).equations[-1].verdict == "definition"
+
+
+def test_a_difference_above_a_rectangular_matrix_is_no_power() -> None:
+    """It is the layer of a member, of which nothing else is said."""
+    text = (
+        r"Let $W \in \mathbb{R}^{m \times d}$. Then "
+        r"$\sum_{k \le l} W^{l-k} W_k^\top = \sum_{k<l} W^{l-k} W_k^\top + W^0 W_l^\top$."
+    )
+    assert check_text(text).equations[-1].verdict == "undecided"
