@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import sympy
 
 from otimes.algebra.language.latex import latex
+from otimes.algebra.language.logarithms import Logarithm
 
 MOST = 8
 """Rows and columns of a matrix that are shown; the others are left out."""
@@ -154,4 +155,6 @@ def _number(value: Any) -> str:
         return rf"{sign}\frac{{{abs(value.numerator)}}}{{{value.denominator}}}"
     if isinstance(value, int | Fraction):
         return str(int(value))
+    if isinstance(value, Logarithm):
+        return latex(sympy.Rational(value.rational) + sympy.Rational(value.factor) * sympy.log(2))
     return rf"\text{{{value}}}"

@@ -13,7 +13,6 @@ from typing import Any
 
 from otimes.algebra.evaluate.exact import exact_inverse
 from otimes.algebra.evaluate.exact_arrays import ExactArray, identity, kron, zeros
-from otimes.algebra.language.roots import Number
 
 ANGLES = tuple(map(Fraction, ("0", "1", "-1", "1/2", "-1/2", "2", "-1/3")))  # (half) tangents
 ONE, SQUARE_ZERO = (1, 0, 0, 1), (0, 1, 0, 0)
@@ -162,8 +161,9 @@ def nilpotent(rows: int, cols: int, draw: random.Random) -> Any | None:
 def whole(array: Any) -> Any:
     """Return the array with integral Fractions converted to integers."""
 
-    def reduced(entry: Number) -> Number:
-        return int(entry) if entry.denominator == 1 else entry
+    def reduced(entry: Any) -> Any:
+        integral = isinstance(entry, Fraction) and entry.denominator == 1
+        return int(entry) if integral else entry
 
     return array.map(reduced)
 

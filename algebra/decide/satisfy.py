@@ -50,7 +50,8 @@ from otimes.algebra.evaluate.exact import (
 )
 from otimes.algebra.evaluate.exact_arrays import ExactArray, identity, stack, zeros
 from otimes.algebra.language.linear import Family as Members
-from otimes.algebra.language.nonlinear import Activation
+from otimes.algebra.language.logarithms import LOG2, OF_POWERS, Logarithm
+from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
@@ -141,6 +142,9 @@ def solved_for(
     order = list(signature.tensors)
     draw.shuffle(order)
     solve.of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
+    powers = sorted({name for pair in solved for name in _in_powers(*pair)})
+    if powers and draw.random() < 0.5:  # exp is then a power of two
+        solve.of_logarithms = {*draw.sample(powers, draw.randint(1, len(powers)))}
     known: set[str] = set()
     for name in order:
         known.add(name)
@@ -217,6 +221,19 @@ def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
 
 
 @lru_cache(maxsize=256)
+def _in_powers(left: sympy.Basic, right: sympy.Basic) -> frozenset[str]:
+    """Return the names of tensors in the arguments of exp and of functions made of it."""
+    functions = [e for side in (left, right) for e in side.atoms(Activation, RowSoftmax)]
+    arguments = [
+        e.args[0] if isinstance(e, RowSoftmax) else e.argument
+        for e in functions
+        if isinstance(e, RowSoftmax) or e.name in OF_POWERS
+    ]
+    tensors = {t for e in arguments for t in e.atoms(sympy.MatrixSymbol, Members)}
+    return frozenset(t.name for t in tensors)
+
+
+@lru_cache(maxsize=256)
 def _inspected(left: sympy.Basic, right: sympy.Basic) -> Signature:
     """Return the signature of a hypothesis (cached, as every draw needs it many times)."""
     return inspect(left, right)
@@ -271,6 +288,7 @@ class _Solver:
         self.signature, self.draw, self.evaluation = signature, draw, evaluation
         self.congruences = [each for pair in given for each in congruences(pair)]
         self.of_signs = False
+        self.of_logarithms: set[str] = set()  # the arrays that are multiples of log 2
 
     def __call__(self, name: str, given: Sequence[Pair], assignment: Assignment) -> Any | None:
         """Return an array for which the hypotheses `given` hold, or None."""
@@ -279,7 +297,8 @@ class _Solver:
         if not given and name in self.signature.masks:
             return assignment.arrays[name]
         if not given:
-            return special(shape, assignment.arrays[name], draw)
+            array = special(shape, assignment.arrays[name], draw)
+            return array * LOG2 if name in self.of_logarithms else array
         first = _first_member(tensor, assignment)
         if first is not None and shape[-2] == shape[-1]:
             array = _group(shape, first, draw)
@@ -365,8 +384,9 @@ class _Solver:
                 return None
         except OtimesError:  # an inverse, which zero does not have
             return None
-        if not all(isinstance(x, int | Fraction) for row in (*matrix, constant) for x in row):
-            return None  # such as log 2, which is known within an interval only
+        rational = all(isinstance(x, int | Fraction) for row in matrix for x in row)
+        if not rational or not all(isinstance(x, int | Fraction | Logarithm) for x in constant):
+            return None  # such as log 3, which is known within an interval only
         return matrix, [-c for c in constant]
 
 
@@ -451,7 +471,7 @@ class _Space(NamedTuple):
 def _solutions(systems: Sequence[_System], shape: tuple[int, ...]) -> _Space | None:
     """Return the solution space of linear systems over the rationals, or None if it is empty."""
     rows = [
-        [x if isinstance(x, int) else Fraction(x) for x in (*row, b)]
+        [x if isinstance(x, int | Logarithm) else Fraction(x) for x in (*row, b)]
         for matrix, target in systems
         for row, b in zip(matrix, target, strict=True)
     ]

@@ -5,6 +5,8 @@
     Σ_{j≤i+1} f(j)    Σ_{j≤i} f(j) + f(i + 1)
     Σ_{k<m+1} f(k)    Σ_{k<m} f(k) + f(m), where k is an exponent in f
     Σ_{k<m} Ω_{k+1}   Σ_{k<m+1} Ω_k - Ω_0, for the sums Ω_k over paths of order k
+    Σ_k cᵏ Ω_k        the sum of the Ω_k of layers c F[l]
+    Σ_k cᴸ⁻ᵏ Ω_k      Π_{l<L} (c I + F[l]), over all orders k
     (Π_l F_l G_l)⁻¹   the product of G_l⁻¹ F_l⁻¹ in the other direction
 
 >>> from otimes.algebra.language.linear import Family
@@ -23,12 +25,12 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 import sympy
-from sympy import Symbol
+from sympy import Mul, Symbol
 
 from otimes.algebra.language.binders import free_symbols, substituted
 from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import FamilyMember, HeadSum, matadd, matmul
+from otimes.algebra.language.linear import FamilyMember, HeadSum, as_product, matadd, matmul
 from otimes.algebra.language.trees import rebuilt
 
 MOST = 16  # terms or factors that are written out
@@ -51,6 +53,7 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> A
         inverse = _inverse(e.base.body)
         if inverse is not None:
             return LayerProduct(inverse, e.base.args[1], not e.base.reverse)
+    e = _scaled_layers(e) if isinstance(e, HeadSum) else e
     if isinstance(e, LayerProduct | HeadSum) and len(e.args[1:]) - isinstance(e, LayerProduct) == 1:
         index, count = e.args[1]
         made = _cut(e, index, sympy.expand(count), sizes, constants)
@@ -144,6 +147,52 @@ def _is_number_in(e: Any, index: Symbol) -> bool:
     if isinstance(e, sympy.Tuple):
         return True
     return any(_is_number_in(part, index) for part in e.args)
+
+
+def _scaled_layers(e: HeadSum) -> Any:
+    """Return a sum over orders k, where the term has a factor cᵏ or c^(L - k), without this."""
+    body, indices = e.body, {limit[0] for limit in e.limits}
+    if not isinstance(body, sympy.MatMul):
+        return e
+    orders = [part for part in body.args if isinstance(part, OrderSum) and part.order in indices]
+    if len(orders) != 1:
+        return e
+    (paths,) = orders
+    numbers = [part for factor in body.args if not factor.is_Matrix for part in _factors(factor)]
+    fixed = [
+        part
+        for part in numbers
+        if isinstance(part, sympy.Pow) and not {paths.index, *indices} & free_symbols(part.base)
+    ]
+    up = [part for part in fixed if part.exp == paths.order]
+    if up:
+        layer = matmul(Mul(*[part.base for part in up]), paths.body)
+        body = _without(body, up, paths, rebuilt(paths, [layer, *paths.args[1:]]))
+        return _scaled_layers(rebuilt(e, [body, *e.args[1:]]))
+    down = [part for part in fixed if sympy.expand(paths.count - paths.order - part.exp) == 0]
+    whole = e.limits == (sympy.Tuple(paths.order, paths.count + 1),)
+    alone = [part for part in body.args if part.is_Matrix] == [paths]
+    if not down or not whole or not alone or paths.order in free_symbols(paths.body):
+        return e
+    skipped = matmul(Mul(*[part.base for part in down]), sympy.Identity(paths.shape[0]))
+    layer = matadd(skipped, paths.body)
+    product = LayerProduct(layer, paths.args[1], reverse=paths.reverse)
+    rest = [part for part in numbers if part not in down]
+    if any(paths.order in free_symbols(part) for part in rest):
+        return e
+    return as_product([*rest, product])
+
+
+def _factors(number: Any) -> Sequence[Any]:
+    return Mul.make_args(number)
+
+
+def _without(e: Any, dropped: Sequence[Any], paths: Any, new: Any) -> Any:
+    """Return a product without some of its numbers, and with other paths."""
+    numbers = [part for factor in e.args if not factor.is_Matrix for part in _factors(factor)]
+    rest = [part for part in numbers if part not in dropped]
+    matrices = [new if part is paths else part for part in e.args if part.is_Matrix]
+    return as_product([*rest, *matrices])
 
 
 def _from_order_zero(e: HeadSum, index: Any, count: Any) -> Any:

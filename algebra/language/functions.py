@@ -24,6 +24,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.backends import is_torch
 from otimes.algebra.language.deferred import Deferred
 from otimes.algebra.language.intervals import Interval, bounds
+from otimes.algebra.language.logarithms import Logarithm, logarithm_of, value_at
 from otimes.algebra.language.roots import exact_root
 
 if TYPE_CHECKING:
@@ -71,11 +72,14 @@ def value_of(
     if known is None:
         value: Exact = functions.get(name, stand_in(name))(number)
         return value
-    if not isinstance(number, Interval):
-        found: Exact | None = known.exact(number) if known.exact else None
+    found: Exact | None = None
+    if isinstance(number, Logarithm):
+        found = value_at(name, number)
+    elif not isinstance(number, Interval):
+        found = known.exact(number) if known.exact else None
         found = known.at_zero if number == 0 and found is None else found
-        if found is not None:
-            return found
+    if found is not None:
+        return found
     return Interval(known.on_interval(bounds(number)))
 
 
@@ -328,6 +332,7 @@ KNOWN: dict[str, Function] = {
             r"\sigma",
             "the logistic function",
             nonnegative=True,
+            exact=lambda x: None if x else Fraction(1, 2),
         ),
         Function(
             "abs",
@@ -408,7 +413,7 @@ KNOWN: dict[str, Function] = {
             r"\log",
             "the natural logarithm",
             domain="positive",
-            exact=lambda x: 0 if x == 1 else None,
+            exact=logarithm_of,
         ),
         Function(
             "sin",

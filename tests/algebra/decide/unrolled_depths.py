@@ -119,6 +119,21 @@ SUITE.both(
     claim(paths(F[l], q, reverse=True).T, paths(F[l].T, q)),
     claim(paths(F[l], q, reverse=True).T, paths(F[l].T, q, reverse=True)),
 )
+SUITE.both(
+    "orders of both signs",
+    claim(prod(I - F[l]), tot((-1) ** k * paths(F[l], k), k, L + 1)),
+    claim(prod(I - F[l]), tot((-1) ** k * paths(F[l], k), k, L)),
+)
+SUITE.both(
+    "orders weighed",
+    claim(prod(I + a * b * F[l]), tot(a**k * (b**k * paths(F[l], k)), k, L + 1)),
+    claim(prod(I + a * b * F[l]), tot(a**k * (b * paths(F[l], k)), k, L + 1)),
+)
+SUITE.both(
+    "orders with a scaled skip",
+    claim(A * prod(a * I + F[l]), A * tot(a ** (L - k) * paths(F[l], k), k, L + 1)),
+    claim(A * prod(a * I + F[l]), A * tot(a**k * paths(F[l], k), k, L + 1)),
+)
 SUITE.both("last commutes", claim(w[L] * prod(w[l]), prod(w[l]) * w[L], comm), None)
 SUITE.both(
     "commuting product with lemma",

@@ -182,7 +182,19 @@ SUITE.both(
             (a1[0], ZeroMatrix(1, d)),
         ],
     ),
-    None,
+    claim(
+        a1[i],
+        tot(f("exp", g1[j] - m1[0]) * v1[j], j, i),
+        [
+            (a1[t + 1], f("exp", m1[t] - m1[t + 1]) * a1[t] + f("exp", g1[t] - m1[t + 1]) * v1[t]),
+            (a1[0], ZeroMatrix(1, d)),
+        ],
+    ),
+)
+SUITE.both(
+    "last row of scores under the mask",
+    claim(ot.OneHotLast(n).T * had(X * W * Y.T, MASK) * Z, ot.OneHotLast(n).T * X * W * Y.T * Z),
+    claim(ot.OneHotLast(n).T * had(X * W * Y.T, MASK.T) * Z, ot.OneHotLast(n).T * X * W * Y.T * Z),
 )
 SUITE.both(
     "kv cache last row",
