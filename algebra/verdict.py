@@ -108,7 +108,8 @@ class Verdict(Hinting):
             trial = trial()
         if not isinstance(trial, Counterexample):
             trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows, claim.given)
-        return trial.with_symbols(claim.origin).of_members(claim.asked, claim.signature.tensors)
+        found = trial.with_symbols(claim.origin)
+        return found.of_claim(claim.shown, claim.signature.tensors, claim.origin)
 
     @property
     def presupposes(self) -> tuple[Any, ...]:

@@ -111,8 +111,11 @@ def from_lemmas(question: Question) -> Decision | None:
 def every_depth(question: Question) -> Decision | None:
     """Decide a claim about any number of layers: by induction, or by trials with many layers."""
     claim = question.claim
-    if question.read is not None or not (claim.depths or claim.orders):
+    if question.read is not None:
         return None
+    if not (claim.depths or claim.orders):  # each number of layers is a free index
+        plain = partial(as_matrices, claim, question.nested, with_laws=False)
+        return within(INDUCTION, plain, FIRST) if claim.signature.indices else None
     if claim.is_affine:  # such a claim has hypotheses that are slow to satisfy
         found = within(INDUCTION, partial(by_induction, claim, question.nested), RECURRENCE)
         if found is not None:

@@ -46,6 +46,7 @@ class Claim:
         self, lhs: Any, rhs: Any, given: Sequence[Any] = (), cited: Sequence[Any] = ()
     ) -> None:
         self.asked = lhs, rhs, tuple(given) if isinstance(given, Iterable) else ()  # as they were
+        self.shown = self.asked  # without what stands for something in it
         hypotheses, self.inequalities, self.numbers = _split(given)
         self.cited, self.lemmas = tuple(cited), tuple[Any, ...]()
         self.given: tuple[tuple[Any, Any], ...] = ()
@@ -146,7 +147,7 @@ class Claim:
         """Return a claim with more hypotheses, which say what is in it."""
         made = Claim(lhs, rhs, (*given, *self.inequalities))
         made.numbers = (*self.numbers, *[-1] * (len(given) - len(self.given)))
-        made.origin = {**self.origin, **made.origin}
+        made.origin, made.shown = {**self.origin, **made.origin}, self.shown
         return made
 
     @property

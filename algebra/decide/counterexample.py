@@ -93,21 +93,29 @@ class Counterexample:
         sizes, indices = own(self.sizes), own(self.indices)
         return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
 
-    def of_members(self, asked: Any, tensors: Mapping[str, Any]) -> Counterexample:
-        """Return the counterexample without members that families have in the proof alone.
+    def of_claim(
+        self, asked: Any, tensors: Mapping[str, Any], own: Iterable[Any]
+    ) -> Counterexample:
+        """Return the counterexample without what the proof alone has: families, and members of one.
 
-        `asked` is the claim as it was stated, and `tensors` are those of the proof.
+        `asked` is the claim as it was stated, `tensors` are those of the proof, and `own` are
+        symbols that stand there for one of the claim.
         """
-        arrays = dict(self.arrays)
-        for family in sorted(sympy.Tuple(*_parts(asked)).atoms(Family), key=str):
+        stated = sympy.Tuple(*_parts(asked))
+        atoms = stated.atoms(sympy.MatrixSymbol, Family)
+        names = {atom.name for atom in (*atoms, *own)}
+        arrays = {k: x for k, x in self.arrays.items() if k in names or k not in tensors}
+        free = {*own, *stated.free_symbols}
+        indices = {symbol: at for symbol, at in self.indices.items() if symbol in free}
+        for family in sorted(stated.atoms(Family), key=str):
             wider = tensors.get(family.name)
             if isinstance(wider, Family) and wider.counts != family.counts:
                 sizes = self.sizes
                 starts = zip(family.firsts, wider.firsts, family.counts, strict=True)
-                own = [(int((a - b).subs(sizes)), int(n.subs(sizes))) for a, b, n in starts]
-                within = tuple(slice(start, start + count) for start, count in own)
+                kept = [(int((a - b).subs(sizes)), int(n.subs(sizes))) for a, b, n in starts]
+                within = tuple(slice(start, start + count) for start, count in kept)
                 arrays[family.name] = arrays[family.name][within]
-        return replace(self, arrays=arrays)
+        return replace(self, arrays=arrays, indices=indices)
 
     def _repr_latex_(self) -> str:
         return f"$$\n{counterexample_latex(self)}\n$$"

@@ -35,6 +35,7 @@ from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
 CASES = 1.2  # units for the cases of a free index
+NESTED = 2  # free indices that have cases in a case of another one
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", from_sides.one_normal_form),
@@ -120,15 +121,27 @@ def _pair(equation: Any) -> tuple[Any, Any]:
 
 
 def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
-    """Return the decision on a claim; where it needs them, from the cases of a free index."""
+    """Return the decision on a claim; where it needs them, from the cases of free indices."""
 
     def case(*claimed: Any) -> Decision:
         return _decided_with_inverses(Claim(*claimed))
 
+    def nested(lhs: Any, rhs: Any, given: Sequence[Any], deeper: int = NESTED) -> Decision:
+        found = refused = None
+        try:
+            found = case(lhs, rhs, given)
+        except OtimesError as error:
+            refused = error
+        if deeper and (found is None or found.status == "undecided"):
+            found = in_cases(lhs, rhs, given, partial(nested, deeper=deeper - 1)) or found
+        if found is None:
+            raise refused or OtimesError
+        return found
+
     def cases() -> Decision | None:
         with Budget(CASES):  # besides what the claim as a whole has taken
             try:
-                return in_cases(lhs, rhs, given, case)
+                return in_cases(lhs, rhs, given, nested)
             except Exhausted:
                 return None
 

@@ -9,12 +9,14 @@ layers, as in Π_{l<i} F[l] for members F[0], …, F[L - 1], its values are 0, �
 
 and each of these is a claim about sizes, decided like any other. Members from the i-th on need not
 be told apart where L is only their number: what holds for i = L and any members holds for the first
-i of them.
+i of them. An index s that is only added to others, as in R[i + s] and R[j + s] for R[0], …, R[n-1],
+is 0, or a size with n = s + r. A case may have cases of another index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -49,12 +51,16 @@ class Case(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A free index with its least value, and its largest: a size and a number, or None."""
+    """A free index with its least value, and its largest: a size and a number, or None.
+
+    It is `added` if it is only added to the indices of members.
+    """
 
     index: Symbol
     least: int
     size: Symbol | None
     more: int
+    added: bool
 
 
 def in_cases(
@@ -76,7 +82,8 @@ def in_cases(
         if len(found) == len(cases) and all(one.status == "proved" for one in found):
             pairs = zip(cases, found, strict=True)
             reason = "; ".join(f"at {case.at} {one.reason}" for case, one in pairs)
-            return replace(found[0], reason=reason, cases=tuple(found) if found[1:] else ())
+            every = tuple(each for one in found for each in one.cases or (one,))
+            return replace(found[0], reason=reason, cases=every if every[1:] else ())
     return None
 
 
@@ -86,11 +93,14 @@ def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]
         return
     if not any(_is_index(symbol) for e in (lhs, rhs) for symbol in free_symbols(e)):
         return
-    known = _range((lhs, rhs))
-    if known is None:
-        return
+    for known in _ranges((lhs, rhs)):
+        yield from _cases_of(known, lhs, rhs, given)
+
+
+def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
+    """Yield lists of all cases of one free index."""
     pairs = [_pair(each) for each in given]
-    index, least, size, more = known
+    index, least, size, more, _ = known
     if least:  # as one that runs from 0
         lhs, rhs = (_at(side, {index: index + least}) for side in (lhs, rhs))
         more -= least
@@ -118,6 +128,9 @@ def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]
         yield [case({index: name}), case({index: zero})]
         return
     if more > 0:
+        return
+    if known.added:
+        yield [case({index: zero}), case({index: name, size: name - more - 1 + rest})]
         return
     none = [case({index: zero, size: rest - more})]
     none += [case({index: zero, size: sympy.Integer(-more)})] * (more < 0)
@@ -187,19 +200,39 @@ def _is_shifted(sides: Sequence[Any], given: Sequence[Any], index: Symbol, size:
 # -- the values of an index ------------------------------------------------------------------------
 
 
-def _range(sides: Sequence[Any]) -> Range | None:
-    """Return the free index that counts something in a claim, with its range, or None."""
+def _ranges(sides: Sequence[Any]) -> Iterator[Range]:
+    """Yield the free indices that count something in a claim, or are added, with their ranges."""
     sizes = {s for side in sides for e in side.atoms(*SIZED) for s in free_symbols(e)}
     bound = {i for side in sides for e in sympy.preorder_traversal(side) for i, _ in bindings(e)}
-    found = [_counting(side) for side in sides]
-    counting = sorted(set().union(*found) - sizes - bound, key=str)
-    if len(counting) != 1:  # of several, the cases of one leave the others
-        return None
-    index = counting[0]
+    counting = set().union(*[_counting(side) for side in sides]) - sizes - bound
+    least = [v for side in sides for v in not_negative(side, {})]
+    if None in least:
+        return
+    if not counting:
+        only_added = _only_added(sides)
+        zero = {i: sympy.S.Zero for side in sides for i in free_symbols(side) if _is_index(i)}
+        for index in sorted(only_added, key=lambda i: (-only_added[i], str(i))):
+            if index in sizes | bound:
+                continue
+            others = {i: value for i, value in zero.items() if i != index}
+            found = _range(index, [v.subs(others) for v in least], {index}, sizes, added=True)
+            if found is not None and found.size is not None and found.least == 0:
+                yield found
+    for index in sorted(counting, key=str):
+        if (found := _range(index, least, counting, sizes)) is not None:
+            yield found
+
+
+def _range(
+    index: Symbol,
+    values: Sequence[Any],
+    counting: Collection[Symbol],
+    sizes: Any,
+    added: bool = False,
+) -> Range | None:
+    """Return the range of an index, in which these values are 0 or more, or None."""
     least, ends = 0, dict[Symbol, int]()
-    for value in (v for side in sides for v in not_negative(side, {})):
-        if value is None:
-            return None
+    for value in values:
         times = value.coeff(index)
         others = sympy.expand(value - times * index)
         if times == 0 or others.free_symbols & ({*counting} - {index}):
@@ -214,7 +247,32 @@ def _range(sides: Sequence[Any]) -> Range | None:
     if len(ends) > 1:
         return None
     size, more = next(iter(ends.items()), (None, 0))
-    return Range(index, least, size, more)
+    return Range(index, least, size, more, added)
+
+
+def _only_added(sides: Iterable[Any]) -> Counter[Symbol]:
+    """Return the free indices that are only added to others, with the number of members at these.
+
+    An index that is added to more of the members is one by which all of them are moved.
+    """
+    alone: set[Symbol] = set()
+    found: Counter[Symbol] = Counter()
+
+    def collect(e: Any) -> None:
+        if isinstance(e, FamilyMember):
+            for at in e.indices:
+                symbols = {s for s in at.free_symbols if _is_index(s)}
+                plain = len(symbols) > 1 and all(at.coeff(s) == 1 for s in symbols)
+                (found if plain else alone).update(symbols)
+            return
+        if _is_index(e):
+            alone.add(e)
+        for part in e.args:
+            collect(part)
+
+    for side in sides:
+        collect(side)
+    return Counter({index: number for index, number in found.items() if index not in alone})
 
 
 def _counting(e: Any) -> set[Symbol]:

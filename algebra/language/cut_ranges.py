@@ -7,7 +7,7 @@
     Σ_{k<m} Ω_{k+1}   Σ_{k<m+1} Ω_k - Ω_0, for the sums Ω_k over paths of order k
     Σ_k cᵏ Ω_k        the sum of the Ω_k of layers c F[l]
     Σ_k cᴸ⁻ᵏ Ω_k      Π_{l<L} (c I + F[l]), over all orders k
-    (Π_l F_l G_l)⁻¹   the product of G_l⁻¹ F_l⁻¹ in the other direction
+    (Π_l F_l G_l)⁻¹   the product of G_l⁻¹ F_l⁻¹ in the other direction, and (F_lᵀ)⁻¹ = (F_l⁻¹)ᵀ
 
 >>> from otimes.algebra.language.linear import Family
 >>> from otimes.algebra.language.unicode import unicode_text
@@ -49,10 +49,9 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> A
     arguments = [cut(a, sizes, constants) for a in e.args]
     same = all(a is b for a, b in zip(arguments, e.args, strict=True))
     e = e if same else rebuilt(e, arguments)
-    if is_inverse(e) and e.exp == -1 and isinstance(e.base, LayerProduct):
-        inverse = _inverse(e.base.body)
-        if inverse is not None:
-            return LayerProduct(inverse, e.base.args[1], not e.base.reverse)
+    if is_inverse(e) and e.exp == -1 and e.atoms(FamilyMember):
+        inverse = _inverse(e.base)
+        return e if inverse is None or inverse == e else cut(inverse, sizes, constants)
     e = _scaled_layers(e) if isinstance(e, HeadSum) else e
     if isinstance(e, LayerProduct | HeadSum) and len(e.args[1:]) - isinstance(e, LayerProduct) == 1:
         index, count = e.args[1]
@@ -62,15 +61,22 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> A
 
 
 def _inverse(e: Any) -> Any:
-    """Return the inverse of a product of square matrices with a name, None for other matrices."""
-    if isinstance(e, FamilyMember | sympy.MatrixSymbol):
-        return sympy.Inverse(e) if e.shape[0] == e.shape[1] else None
+    """Return the inverse of a matrix; of a product of square matrices that of each, in reverse.
+
+    A product without inverse of its factors, which are not square, has none either: then None.
+    """
     if is_inverse(e) and e.exp == -1:
         return e.base
+    if isinstance(e, sympy.Transpose):
+        inverse = _inverse(e.arg)
+        return None if inverse is None else sympy.Transpose(inverse)
+    if isinstance(e, LayerProduct):
+        inverse = _inverse(e.body)
+        return None if inverse is None else rebuilt(e, [inverse, e.args[1], not e.reverse])
     if isinstance(e, sympy.MatMul):
         factors = [_inverse(part) for part in reversed(e.args) if part.is_Matrix]
         return None if None in factors or len(factors) < len(e.args) else matmul(*factors)
-    return None
+    return sympy.Inverse(e) if e.shape[0] == e.shape[1] else None
 
 
 def _cut(

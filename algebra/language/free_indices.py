@@ -66,6 +66,8 @@ def free_ranges(
             known_counts.append(of_members.get(end))
             found[end] = _least([count for count in known_counts if count is not None])
     known = {index: count for index, count in found.items() if count is not None}
+    for index in known.keys() & of_members.keys():
+        known[index] = _least([known[index], of_members[index]])  # where all members exist
     ranges = {**of_members, **known}
     counts = {symbol for count in ranges.values() for symbol in count.free_symbols}
     return {index: count for index, count in ranges.items() if index not in counts}

@@ -52,7 +52,11 @@ from otimes.algebra.language.binders import (
 )
 from otimes.algebra.language.cut_ranges import constants_of, cut, summed_up
 from otimes.algebra.language.free_indices import ATOMS, Ranges, free_ranges
-from otimes.algebra.language.inverse_members import is_inverse, without_inverses
+from otimes.algebra.language.inverse_members import (
+    is_inverse,
+    without_inverse_layers,
+    without_inverses,
+)
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
     Family,
@@ -80,6 +84,7 @@ from otimes.algebra.language.unicode import short_text
 Found = TypeVar("Found")
 Wider = dict[str, tuple[Any, Family]]  # families with more members, and how many more at each end
 HIGHEST = 64  # the largest number added to a symbolic exponent
+ROUNDS = 6  # in which families get the members that are named
 
 
 def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[Any], list[Pair]]:
@@ -99,19 +104,24 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     given = [(cut(pair[0], sizes, constants), cut(pair[1], sizes, constants)) for pair in given]
     everything = [*sides, *[side for pair in given for side in pair]]
     scan = partial(free_ranges, sizes=sizes)
-    free = scan(sides, frozenset())
-    affine = _affine_families(everything, {**scan(everything, frozenset()), **free}, sizes)
+    affine: frozenset[str] = frozenset()
+    while True:
+        seen = {**scan(everything, affine), **scan(sides, affine)}
+        more = affine | _affine_families(everything, seen, sizes)
+        if more == affine:
+            break
+        affine = more  # one index of theirs may have fewer values than others have members
     free = scan(sides, affine)
     often = Counter(
         term.as_coeff_Mul()[1]
         for e in everything
         for part in sympy.preorder_traversal(e)
         if isinstance(part, sympy.MatPow)
-        for term in sympy.Add.make_args(sympy.expand(part.exp))
+        for term in sympy.expand(part.exp).args * isinstance(part.exp, sympy.Add)
     )
     powers: Powers = {}
     wider: Wider = {}
-    while True:
+    for _ in range(ROUNDS):
         known, reached = len(powers), {name: family for name, (_, family) in wider.items()}
         elaboration = _Elaboration(names_in(*everything), affine, sizes, powers, wider)
         elaboration.limits = dict(limits)
@@ -126,7 +136,12 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
             name: family for name, (_, family) in wider.items()
         }:
             break
+    else:
+        raise LanguageError(
+            f"the members of {', '.join(wider)} that a sum or product names have no least range"
+        )
     made, pairs = without_inverses(made, pairs) if affine else (made, pairs)
+    made, pairs = without_inverse_layers(made, pairs, sizes)
     return made, [*pairs, *[one for base in powers for one in definitions(base, powers[base])]]
 
 
@@ -139,6 +154,7 @@ def _affine_families(
     be read in the other direction.
     """
     found: set[str] = set()
+    numbers = {symbol for e in expressions for symbol in _numbers(e)} & free.keys()
 
     def collect(e: Any, ranges: Ranges) -> None:
         if isinstance(e, HeadSum | sympy.Sum):
@@ -153,6 +169,7 @@ def _affine_families(
                 e.indices, e.family.counts, e.family.firsts, strict=True
             ):
                 plain = isinstance(index, Symbol | sympy.Integer) and index not in sizes
+                plain &= index not in numbers
                 other = not plain and sympy.expand(count - index) != 1
                 known = ranges.get(index)
                 other |= known is not None and not same_size(known, count)
@@ -166,6 +183,13 @@ def _affine_families(
     for e in expressions:
         collect(e, free)
     return frozenset(found)
+
+
+def _numbers(e: Any) -> set[Any]:
+    """Return the symbols that count the factors of products over layers and of powers."""
+    counts = [part.count for part in e.atoms(LayerProduct, OrderSum)]
+    counts += [power.exp for power in e.atoms(sympy.Pow, sympy.MatPow)]
+    return {symbol for count in counts for symbol in count.free_symbols}
 
 
 def is_subtracted(e: Any, index: Symbol) -> bool:
@@ -227,7 +251,7 @@ class _Elaboration:
         self.wider = wider  # the families with members that only masked terms have
         self.limits: dict[Symbol, tuple[Any, Any]] = {}  # the first and last values of indices
         self.turned: set[Symbol] = set()  # the indices that are subtracted in a sum over them
-        self.often: Counter[Any] = Counter()  # in how many exponents a term is
+        self.often: Counter[Any] = Counter()  # in how many sums that are exponents a term is
         self.affine = affine  # the names of families with members at affine indices
         self.sizes = sizes
 
@@ -501,7 +525,7 @@ class _Elaboration:
         return as_product(factors)
 
     def in_order(self, exponent: Any, base: Any) -> list[Any]:
-        """Return the terms of an exponent, first those that most powers of the claim have.
+        """Return the terms of an exponent, first those that most exponents of the claim share.
 
         So A^(i + s) and A^(j + s) begin with the same factors. For Aᵀ and A⁻¹ they end with them.
         """

@@ -3,21 +3,31 @@
 A claim with S[l + 1]⁻¹ for all l < L presupposes that S[1], …, S[L] are invertible, and no more. It
 is the claim with T[l + 1] in its place, for any family T with T[l + 1] S[l + 1] = I and
 S[l + 1] T[l + 1] = I for all l < L. An inverse at a free index presupposes one at that index alone,
-which no hypothesis about all members says: it stays as it is.
+which no hypothesis about all members says: it stays as it is. The inverse of a layer that is made
+of members, as (I + F[l])⁻¹, is a member T[l] of a family likewise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Iterator, Sequence, Set
+from itertools import permutations
 from typing import Any
 
 import sympy
 from sympy import Symbol
+from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.language.affine import AffineMember, never_negative
-from otimes.algebra.language.binders import Pair, bindings, fresh_name, names_in
+from otimes.algebra.language.binders import (
+    Pair,
+    bindings,
+    free_symbols,
+    fresh_name,
+    names_in,
+    substituted,
+)
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, matmul
+from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matmul
 from otimes.algebra.language.trees import rebuilt
 
 
@@ -38,6 +48,76 @@ def without_inverses(sides: Sequence[Any], given: Sequence[Pair]) -> tuple[list[
     inverse = {f: _inverse_of(f, names) for f in sorted(families, key=lambda f: f.name)}
     made = [_replaced(side, inverse) for side in sides]
     return made, [*given, *_definitions(found, inverse)]
+
+
+def without_inverse_layers(
+    sides: Sequence[Any], given: Sequence[Pair], sizes: Collection[Symbol]
+) -> tuple[list[Any], list[Pair]]:
+    """Return a claim whose inverses of layers, as (I + F[l])⁻¹, are members of families.
+
+    The hypotheses say of which layers they are the inverses.
+    """
+    made, pairs = list(sides), [*given]
+    while found := [use for side in made for use in _layers_inverted(side, {}, sizes)]:
+        layer, ranges = found[0]
+        names = names_in(*made, *[side for pair in pairs for side in pair])
+        indices = sorted(free_symbols(layer) & ranges.keys(), key=str)
+        family = Family(fresh_name("T", names), [ranges[i] for i in indices], *layer.shape)
+        inverse, one = family[tuple(indices)], sympy.Identity(layer.shape[0])
+        made = [_with_member(side, layer, family, indices) for side in made]
+        pairs = [
+            (_with_member(x, layer, family, indices), _with_member(y, layer, family, indices))
+            for x, y in pairs
+        ]
+        pairs += [(matmul(inverse, layer), one), (matmul(layer, inverse), one)]
+    return made, pairs
+
+
+def _layers_inverted(
+    e: Any, ranges: dict[Symbol, Any], sizes: Collection[Symbol]
+) -> list[tuple[Any, dict[Symbol, Any]]]:
+    """Return what is inverted at bound indices alone, with the ranges of these, the inner first."""
+    bound = dict(bindings(e))
+    masked = isinstance(e, sympy.Sum | HeadSum) and any(
+        isinstance(part, MatrixElement) for part in (e.args[0], *e.args[0].args)
+    )
+    counts = {s for count in bound.values() for s in sympy.sympify(count).free_symbols}
+    sized = all(s.is_positive or s in sizes for s in counts - ranges.keys())
+    whole = sized and not counts & ranges.keys() and not masked
+    all_of_them = whole and not may_be_empty(e, ranges.keys())
+    inner = {**ranges, **bound} if all_of_them else {}
+    found = [use for a in e.args for use in _layers_inverted(a, inner, sizes)]
+    if is_inverse(e) and not found:
+        indices = {s for m in e.base.atoms(FamilyMember, AffineMember) for s in _indices_of(m)}
+        free = free_symbols(e.base) & {*indices}
+        if free and free <= ranges.keys() and not isinstance(e.base, FamilyMember | AffineMember):
+            found.append((e.base, ranges))
+    return found
+
+
+def _indices_of(member: Any) -> set[Any]:
+    return {s for index in member.indices for s in index.free_symbols}
+
+
+def _with_member(e: Any, layer: Any, family: Family, indices: Sequence[Any]) -> Any:
+    """Return an expression with members of a family for the inverses of a layer, at any indices."""
+    if is_inverse(e) and e.base.shape == layer.shape:
+        own = [dict(zip(indices, at, strict=True)) for at in _at(e.base, len(indices))]
+        for at in own:
+            if substituted(layer, at) == e.base:
+                member = family[tuple(at.values())]
+                return member if e.exp == -1 else sympy.MatPow(member, -e.exp, evaluate=False)
+    if not e.args:
+        return e
+    new = [_with_member(a, layer, family, indices) for a in e.args]
+    return e if all(a is b for a, b in zip(new, e.args, strict=True)) else rebuilt(e, new)
+
+
+def _at(e: Any, number: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the symbols that may be the indices of a layer, in each order."""
+    members = e.atoms(FamilyMember, AffineMember)
+    symbols = sorted({s for m in members for s in _indices_of(m)} & free_symbols(e), key=str)
+    return permutations(symbols, number)
 
 
 def with_named_inverses(

@@ -9,10 +9,32 @@ from typing import Any
 import pytest
 import sympy
 
+import otimes as ot
 from otimes.algebra.decide.index_cases import case_lists
 from otimes.algebra.verdict import decide
 from otimes.proofs.replay import Rejected, check
-from tests.algebra.decide.unrolled import F, I, L, a, b, i, l, prod, t, tot, w, z
+from tests.algebra.decide.attack import rejected
+from tests.algebra.decide.unrolled import (
+    F,
+    H,
+    I,
+    L,
+    a,
+    b,
+    d,
+    i,
+    j,
+    key,
+    l,
+    n,
+    prod,
+    qq,
+    s,
+    t,
+    tot,
+    w,
+    z,
+)
 
 MOST = 5
 FORMS = {  # a product or sum that exists for i from the least value to L + more
@@ -23,6 +45,9 @@ FORMS = {  # a product or sum that exists for i from the least value to L + more
     "two layers left": (F[i + 1] * prod(F[l], i), 0, -2),
     "one layer less": (F[i - 1] * prod(F[l], i), 1, 0),
 }
+E = ot.Family("E", (H,), n, n)
+R = ot.Family("R", ((1 - n, n - 1),), d, d)
+rotary = [(R[i].T * R[j], R[j - i])]
 
 
 @pytest.mark.parametrize("name", FORMS)
@@ -86,6 +111,45 @@ def test_a_number_of_members_that_is_a_size_as_well_is_kept() -> None:
 def test_an_index_of_a_hypothesis_is_another_one() -> None:
     given = [(F[i].T * F[i], I)]
     assert decide(prod(F[l], i).T * prod(F[l], i), I, given).status == "proved"
+
+
+def test_relative_positions_are_the_same_further_on() -> None:
+    after = qq[i].T * R[i + s].T * R[j + s] * key[j]
+    for first, second, status in ((i, j, "proved"), (j, i, "refuted")):
+        claim = after, qq[i].T * R[first].T * R[second] * key[j], rotary
+        verdict = decide(*claim)
+        assert verdict.status == status
+        if status == "proved":
+            assert rejected(verdict) is None
+            assert len(verdict.cases) == 2
+    found = verdict.counterexample
+    q, k = (found.arrays[name][found.indices[at]] for name, at in (("qq", i), ("key", j)))
+    turned = [q.T @ found.arrays["R"][at - 1 + found.sizes[n]] @ k for at in _between(found)]
+    assert (found.lhs, found.rhs) == tuple(e[0, 0] for e in turned)
+
+
+def _between(found: Any) -> tuple[int, int]:
+    apart = found.indices[j] - found.indices[i]
+    return apart, -apart
+
+
+def test_an_index_that_is_added_is_zero_or_a_size() -> None:
+    (zero, more), *_ = case_lists(F[i + s] * F[j + s], F[j + s] * F[i + s], ())
+    assert zero.lhs == F[i] * F[j]
+    member, _ = more.lhs.args
+    (size,) = member.indices[0].free_symbols - {i}
+    assert size.is_positive
+    assert (member.family.counts[0] - size).is_positive
+    assert not list(case_lists(F[i + s] * F[s] * F[i], F[s], ()))  # both are alone somewhere
+
+
+def test_a_case_may_have_cases_of_another_index() -> None:
+    given = [(F[i].T * F[i], I), (E[t].T * E[t], I)]
+    claim = prod(F[l], i).T * prod(F[l], i) * prod(E[l], j).T * prod(E[l], j), I, given
+    verdict = decide(*claim)
+    assert verdict.status == "proved"
+    assert len(verdict.cases) > 2
+    assert rejected(verdict) is None
 
 
 @pytest.mark.parametrize("assumed", ["nonpositive", "even", "positive"])

@@ -14,8 +14,9 @@ from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import rejected
 
 n, m, p, r = sympy.symbols("n m p r", integer=True, positive=True)
-k = sympy.Symbol("k", integer=True)
+i, j, k, s = sympy.symbols("i j k s", integer=True)
 A, one = MatrixSymbol("A", n, n), Identity(n)
+Q, K = (ot.Family(name, (m,), n, 1) for name in "QK")
 
 
 def power(exponent: Any) -> Any:
@@ -36,12 +37,39 @@ TRUE = {
         MatPow(A.T, r) * power(p),
         [(A.T * A, one)],
     ),
+    "rotations of a key and a query": (
+        (power(i + s) * Q[i]).T * power(j + s) * K[j],
+        (power(i) * Q[i]).T * power(j) * K[j],
+        [(A.T * A, one)],
+    ),
+    "a rotation between others": (
+        MatPow(A.T, i) * MatPow(A.T, m) * power(m) * power(j),
+        MatPow(A.T, i) * power(j),
+        [(A.T * A, one)],
+    ),
+    "one rotation undone": (Q[i].T * power(i).T * power(i) * K[i], Q[i].T * K[i], [(A.T * A, one)]),
+    "the same at two indices": (
+        Q[i].T * power(i) * power(j) * K[j],
+        Q[i].T * power(j) * power(i) * K[j],
+    ),
 }
 FALSE = {
     "one too many": ((one - A) * total(power(k), m + 1), one - power(m)),
     "from one to less": ((one - A) * total(power(k + 1)), A - power(m)),
     "shifted": (total(power(k)), total(power(k + 1))),
     "all even": ((one - A) * total(power(2 * k)), one - power(2 * m)),
+}
+ROTATED = {
+    "of the query alone": (
+        (power(i + s) * Q[i]).T * power(j) * K[j],
+        (power(i) * Q[i]).T * power(j) * K[j],
+        [(A.T * A, one)],
+    ),
+    "without rotations": (
+        (power(i + s) * Q[i]).T * power(j + s) * K[j],
+        (power(i) * Q[i]).T * power(j) * K[j],
+    ),
+    "of one at another index": (Q[i].T * power(i) * K[j], Q[i].T * power(j) * K[j]),
 }
 
 
@@ -76,3 +104,20 @@ def test_a_near_miss_is_refuted_at_its_numbers(claim: Any) -> None:
 def test_a_negative_index_is_refused() -> None:
     with pytest.raises(LanguageError, match="sizes and of indices"):
         decide(total(power(-k)), total(power(k)))
+
+
+@pytest.mark.parametrize("claim", ROTATED.values(), ids=ROTATED)
+def test_a_wrong_rotation_is_refuted(claim: Any) -> None:
+    verdict = decide(*claim)
+    assert verdict.status == "refuted"
+    found = verdict.counterexample
+    assert found is not None
+    a, at = int(found.arrays["A"][0][0]), {x.name: v for x, v in found.indices.items()}
+    at |= {size.name: number for size, number in found.sizes.items()}
+    ends = int(found.arrays["Q"][at["i"]][0][0]) * int(found.arrays["K"][at["j"]][0][0])
+    i, j, s = at["i"], at["j"], at.get("s", 0)
+    powers = (i, j) if claim == ROTATED["of one at another index"] else (i + s + j, i + j)
+    powers = (i + j + 2 * s, i + j) if claim == ROTATED["without rotations"] else powers
+    assert at["n"] == 1
+    assert (found.lhs, found.rhs) == tuple(ends * a**power for power in powers)
+    assert found.lhs != found.rhs
