@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from otimes.algebra.notation.symbols import (
+    Declared,
     default,
+    key_of,
     split_by_index,
 )
 from otimes.algebra.notation.tree import (
@@ -110,6 +112,9 @@ def _checked(
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
     context.kinds = confirmed(items)
+    for members in context.members.values():  # what has rows or columns is a matrix
+        for member in members:
+            context.base.known.setdefault(key_of(member.whole), Declared("matrix"))
     context.hypotheses += [*given, *offered(items, document)]
     context.last = None
     checker = LinkChecker(document, context, items)

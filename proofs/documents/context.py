@@ -15,6 +15,7 @@ from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys
 from otimes.algebra.notation.tree import (
     Apply,
     Entry,
+    Grid,
     Group,
     Name,
     Node,
@@ -334,7 +335,15 @@ class Context:
         if text in instances:
             return instances[text]
         found = self.definitions.get(text) if only is None or text in only else None
-        return found[0] if found else None
+        return found[0] if found and not self.lists_members(found[0]) else None
+
+    def lists_members(self, known: Definition) -> bool:
+        r"""Return whether a definition lists what is read as members: `X = [x_1, \dots, x_n]`."""
+        if not isinstance(bare(known.rhs), Grid):
+            return False
+        listed = [e for e in walk(known.rhs) if isinstance(e, Name)]
+        of = [[each.whole for each in self.members.get(e.base, ())] for e in listed]
+        return bool(of) and all(wholes and {*wholes} == {known.lhs} for wholes in of)
 
     def candidates(self, nodes: Sequence[Node], line: int) -> Iterator[Hypothesis]:
         """Yield hypotheses that the text offers for the symbols in terms, then the literature's.

@@ -18,6 +18,7 @@ from otimes.algebra.notation.tree import (
     Power,
     Product,
     Slot,
+    Tensor,
     bare,
     latex,
     mapped,
@@ -191,6 +192,8 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
         yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
     elif word in ("symmetric", "diagonal"):
         yield Hypothesis(turned, name, origin, False)
+        if word == "diagonal":
+            yield Hypothesis(name, Tensor(r"\odot", (name, identity)), origin, False)
     elif word == "idempotent":
         yield Hypothesis(Product((name, name), ("", "")), name, origin, False)
     elif word == "commute":

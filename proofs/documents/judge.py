@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.notation.elaborate import elaborate, shape_error
+from otimes.algebra.notation.elaborate import check_shapes, elaborate, shape_error
 from otimes.algebra.notation.entries import with_entries
 from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
@@ -162,8 +162,10 @@ class Judge:
         """
         if not found.is_wrong:
             return found
-        entries = with_entries([lhs, rhs], symbols)
-        if entries is not None:
+        members = self.context.members_of([lhs, rhs])
+        put = [self.context.unfolded(side, {}, (), members) for side in (lhs, rhs)]
+        entries = with_entries(put, symbols)
+        if entries is not None and not (members and _is_misfit(entries, symbols)):
             verdict, reading = attempted(entries[0], entries[1], (), symbols)
             if verdict is None or verdict.status != "refuted":
                 kind = "proved" if verdict and verdict.status == "proved" else "undecided"
@@ -365,10 +367,11 @@ class Judge:
         none: a letter may mean something else in another section.
         """
         left, right = ({latex(e) for e in _with_wholes(side)} for side in (lhs, rhs))
-        one_sided = {text for text in left ^ right if text in self.context.definitions}
+        known = self.context.definitions
+        one_sided = {text for text in left ^ right if text in known}
+        one_sided = {t for t in one_sided if not self.context.lists_members(known[t][0])}
         others = self.context.instances([lhs, rhs], only_weights=True)
         if here:
-            known = self.context.definitions
             one_sided = {t for t in one_sided if not self._is_elsewhere(known[t][0], line)}
             others = {t: d for t, d in others.items() if not self._is_elsewhere(d, line)}
         both = left & right
@@ -490,6 +493,17 @@ class Judge:
                 found.why = f"{found.why}; with {text} as on line {definition.line}"
                 return found
         return None
+
+
+def _is_misfit(terms: Sequence[Node], symbols: Symbols) -> bool:
+    """Return whether terms that are equated do not conform."""
+    try:
+        check_shapes(terms, symbols)
+    except FormulaShapeError:
+        return True
+    except OtimesError:
+        return False
+    return False
 
 
 def _is_greek(name: Name) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.errors import OtimesError
@@ -60,6 +61,7 @@ from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item
+from otimes.proofs.documents.parts_of_functions import of_part
 from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
@@ -388,6 +390,13 @@ class LinkChecker(Definitions):
             return None
         return replace(found, why=f"{found.why}; with {named(used)}")
 
+    def _of_part(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a part of a function of which the whole is defined before."""
+        judged = partial(self.judge.claim, line=item.line, source="")
+        found = of_part(self.context, left, right, item.line, judged)
+        words = plain_words(self.document.sentence_before(item.formula))
+        return None if found is not None and found.is_wrong and doubted_by(words) else found
+
     def _loose(self, left: Node, right: Node) -> set[str]:
         """Return the symbols of one side that no definition relates to those of the other."""
         mine = keys_in(left) | keys_in(right)
@@ -503,7 +512,7 @@ class LinkChecker(Definitions):
         if applied is not None:
             return applied
         if k == 0 and self._defines(left, right, announced, item.line):
-            said = self._said_again(item, left, right)
+            said = self._said_again(item, left, right) or self._of_part(item, left, right)
             if said is None and first and self._is_case(left, words, item.line):
                 self.cases[latex(bare(left))] = item.line
             return said or self._definition(item, left, right)

@@ -28,6 +28,8 @@ def unread_relation(
         known = others[text] if text in others else context.definitions[text][0]
         if _is_read(known, symbols) or context.is_member(known.lhs):
             continue
+        if context.lists_members(known):
+            continue
         own = keys_in(known.lhs)
         about = keys_in(known.rhs) - own
         if about & (mine - own) or any(met.get(key, text) != text for key in about):

@@ -26,7 +26,11 @@ from otimes.proofs.documents.members import Member
 from otimes.proofs.documents.prose import M, Prose
 
 NTH = rf"(?:(?:{M}|[a-z])(?:\s*-?\s*th|\^\{{th\}})?[\s-]+|corresponding\s+)?"
-OF = rf"(?:of|in)\s+(?:the\s+)?(?:\w+\s+){{0,2}}?(?P<whole>{M.replace('(', '(?:')})"
+OTHERS = r"(?P<others>(?:\s*(?:,|and|,\s*and)\s*⟦\d+⟧){0,5})"
+OF = (
+    rf"(?:of|in)\s+(?:the\s+)?(?:\w+\s+){{0,2}}?(?P<whole>{M.replace('(', '(?:')})"
+    rf"{OTHERS}"
+)
 NAMES = r"(?P<names>⟦\d+⟧(?:\s*(?:,|and|to|,\s*(?:\\dots|…|\.\.\.)\s*,)\s*⟦\d+⟧){0,20})"
 SIDE = r"(?P<side>row|column)s?"
 IS = r"(?:is|are|be|for|denotes?)"
@@ -36,8 +40,13 @@ SIDES = (
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,80}}?\band\s+{NAMES}\s+{IS}\s+its\s+{NTH}{SIDE}\b",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,40}}?\b{WITH}\s+{SIDE}\s+(?:are\s+)?{NAMES}",
     rf"\b{SIDE}\s+{NAMES}\s+{OF}",
+    rf"\bwith\s+{NAMES},?\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}",
+    rf"\band\s+{NAMES}\s+the\s+{NTH.removesuffix('?')}{SIDE}\s+{OF}",
+    rf"{NAMES},\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}(?=\s*(?:[.;:,)]|respectively\b))",
     rf"{NAMES}\s+(?:stacked|side by side|as)\s+(?:the\s+)?{SIDE}\s+{OF}",
 )
+# “Decoder columns $d_k$” are of what the text calls the decoder.
+NOUN = re.compile(rf"\b(?P<noun>[a-z]{{4,}})\s+{SIDE}\s+{NAMES}(?!\s+(?:of|in)\b)", re.IGNORECASE)
 SAID = [re.compile(pattern, re.IGNORECASE) for pattern in SIDES]
 
 
@@ -56,12 +65,30 @@ def members_in(prose: Prose, items: Iterable[Item]) -> list[Member]:
 def _said(prose: Prose) -> Iterator[Member]:
     for pattern in SAID:
         for match in pattern.finditer(prose.text):
-            whole = _matrix(prose, match["whole"])
-            line = prose.document.row(prose.offset(match.start()))
-            for number in re.findall(r"⟦(\d+)⟧", match["names"]) if whole else ():
-                for name, turned in _indexed(prose, int(number)):
-                    if whole is not None and (name.base, name.style) != (whole.base, whole.style):
-                        yield Member(name, whole, match["side"].lower(), line, turned)
+            others = re.findall(r"⟦\d+⟧", match.groupdict().get("others") or "")
+            yield from _members(prose, match, [match["whole"], *others])
+    for match in NOUN.finditer(prose.text):
+        called = rf"\b(?:an?|the|its)\s+{match['noun']}\s+(?:(?:matrix|weights?)\s+)?(⟦\d+⟧)"
+        marks = dict.fromkeys(re.findall(called, prose.text[: match.start()], re.IGNORECASE))
+        yield from _members(prose, match, [*marks]) if len(marks) == 1 else ()
+
+
+def _members(prose: Prose, match: re.Match[str], marks: list[str]) -> Iterator[Member]:
+    """Yield the members that a sentence names of matrices: one of each, or all of the only one."""
+    numbers = map(int, re.findall(r"⟦(\d+)⟧", match["names"]))
+    names = [each for number in numbers for each in _indexed(prose, number)]
+    if len(names) == 1 or len(marks) == 1:
+        marks = marks[:1] * len(names)
+    if len(marks) != len(names):
+        return  # which is of which matrix is not said
+    line = prose.document.row(prose.offset(match.start()))
+    for (name, turned), mark in zip(names, marks, strict=True):
+        whole, across = _matrix(prose, mark)
+        side = match["side"].lower()
+        if across:  # the columns of a transpose are rows, turned
+            side, turned = {"row": "column", "column": "row"}[side], not turned
+        if whole is not None and (name.base, name.style) != (whole.base, whole.style):
+            yield Member(name, whole, side, line, turned)
 
 
 def _statements(prose: Prose, number: int) -> list[Statement]:
@@ -72,14 +99,20 @@ def _statements(prose: Prose, number: int) -> list[Statement]:
         return []
 
 
-def _matrix(prose: Prose, mark: str) -> Name | None:
-    r"""Return the symbol of a formula that is one, or declares or defines one: `F \in ℝ^{d×m}`."""
+def _matrix(prose: Prose, mark: str) -> tuple[Name | None, bool]:
+    r"""Return the matrix that a formula is, declares or defines, and whether it is transposed.
+
+    None if it is something else; `F \in ℝ^{d×m}` declares F.
+    """
     statements = _statements(prose, int(mark.strip("⟦⟧")))
     if len(statements) != 1 or statements[0].relations not in ((), (r"\in",), ("=",), (":=",)):
-        return None
+        return None, False
     name = bare(statements[0].terms[0])
+    across = isinstance(name, Power) and name.exponent == "T"
+    name = bare(name.base) if isinstance(name, Power) and across else name
     is_matrix = isinstance(name, Name) and (name.base.isupper() or name.base[:2].istitle())
-    return name if isinstance(name, Name) and is_matrix and not name.select else None
+    whole = name if isinstance(name, Name) and is_matrix and not name.select else None
+    return whole, across
 
 
 def _indexed(prose: Prose, number: int) -> Iterator[tuple[Name, bool]]:

@@ -1,0 +1,86 @@
+"""Rows and columns that a text names, and rows and columns of a function that it defines."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+ROWS = r"""Let $A \in \mathbb{R}^{n \times n}$, $X \in \mathbb{R}^{n \times d}$ and
+$W \in \mathbb{R}^{d \times d}$. The head is $h(X) = A X W$. """
+COLUMNS = r"""Let $A \in \mathbb{R}^{n \times n}$, $W \in \mathbb{R}^{d \times d}$ and
+$X = [x_1, \dots, x_n] \in \mathbb{R}^{d \times n}$. """
+NEURONS = r"""Let $W_1 \in \mathbb{R}^{m \times d}$, $W_2 \in \mathbb{R}^{d \times m}$ and
+$D \in \mathbb{R}^{m \times m}$ diagonal. """
+SPARSE = r"""A decoder $D \in \mathbb{R}^{d \times f}$ maps $g \in \mathbb{R}^f$ to a sum of decoder
+columns $\delta_k$. """
+
+
+def last(text: str) -> str:
+    return check_text(text).equations[-1].verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"With $x_j$ the $j$-th row of $X$, $h(X)_{i,:} = \sum_j A_{ij} x_j W$.", "proved"),
+        (r"With $x_j$ the $j$-th row of $X$, $h(X)_{i,:} = \sum_j A_{ji} x_j W$.", "refuted"),
+        (r"With $x_j$ the $j$-th row of $X$, $h(X)_i = \sum_j A_{ji} x_j W$.", "refuted"),
+        (r"Here $h(X)_i = y_i$.", "definition"),  # what y is may be said later
+    ],
+)
+def test_a_row_of_a_function_is_that_of_its_definition(text: str, verdict: str) -> None:
+    assert last(ROWS + text) == verdict
+
+
+@pytest.mark.parametrize(
+    ("entry", "whole", "verdict"),
+    [
+        ("A_{ij} W x_j", r"W X A^\top", "proved"),
+        ("A_{ji} W x_j", r"W X A^\top", "refuted"),
+        ("A_{ij} W x_j", "W X A", "refuted"),
+    ],
+)
+def test_a_function_is_what_its_columns_are(entry: str, whole: str, verdict: str) -> None:
+    said = rf"At $i$ we have $h(X)_i = \sum_{{j=1}}^n {entry}$. "
+    assert last(f"{COLUMNS}{said}In all $h(X) = {whole}$.") == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        # the columns of a transpose are rows, turned
+        (
+            r"Let $w_k$ be the $k$-th column of $W_1^\top$ and $v_k$ the $k$-th column of $W_2$. "
+            r"Then $W_2 W_1 = \sum_k v_k w_k^\top$.",
+            "proved",
+        ),
+        (
+            r"With rows $w_k^\top$ of $W_1$ and columns $v_k$ of $W_2$, "
+            r"$W_2 D W_1 = \sum_k D_{kk} v_k w_k^\top$.",
+            "needs-hypothesis",  # D is diagonal, as the text says
+        ),
+        (
+            r"With rows $w_k^\top$ of $W_1$ and columns $v_k$ of $W_2$, "
+            r"$W_2 D W_1 = \sum_k D_{kk} w_k v_k^\top$.",
+            "refuted",
+        ),
+        (
+            r"Take $u_k \in \mathbb{R}^d$ and $q_k \in \mathbb{R}^d$, the columns of $U$ and $Q$. "
+            r"Then $U Q^\top = \sum_k u_k q_k^\top$.",
+            "proved",
+        ),
+        (
+            r"Take $u_k \in \mathbb{R}^d$ and $q_k \in \mathbb{R}^d$, the columns of $U$ and $Q$. "
+            r"Then $U Q^\top = \sum_k q_k u_k^\top$.",
+            "refuted",
+        ),
+    ],
+)
+def test_members_are_of_the_matrix_that_the_sentence_names(text: str, verdict: str) -> None:
+    assert last(NEURONS + text) == verdict
+
+
+@pytest.mark.parametrize(("end", "verdict"), [("f", "proved"), ("d", "shape")])
+def test_decoder_columns_are_those_of_the_decoder(end: str, verdict: str) -> None:
+    assert last(rf"{SPARSE}So $D g = \sum_{{k=1}}^{end} g_k \delta_k$.") == verdict
