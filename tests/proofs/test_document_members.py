@@ -46,35 +46,21 @@ def test_a_function_is_what_its_columns_are(entry: str, whole: str, verdict: str
     assert last(f"{COLUMNS}{said}In all $h(X) = {whole}$.") == verdict
 
 
+OF_TRANSPOSE = (
+    r"Let $w_k$ be the $k$-th column of $W_1^\top$ and $v_k$ the $k$-th column of $W_2$. "
+)
+PAIRED = r"With rows $w_k^\top$ of $W_1$ and columns $v_k$ of $W_2$, "
+OF_TWO = r"Let $u_k \in \mathbb{R}^d$ and $q_k \in \mathbb{R}^d$, the columns of $U$ and $Q$. "
+
+
 @pytest.mark.parametrize(
     ("text", "verdict"),
     [
-        # the columns of a transpose are rows, turned
-        (
-            r"Let $w_k$ be the $k$-th column of $W_1^\top$ and $v_k$ the $k$-th column of $W_2$. "
-            r"Then $W_2 W_1 = \sum_k v_k w_k^\top$.",
-            "proved",
-        ),
-        (
-            r"With rows $w_k^\top$ of $W_1$ and columns $v_k$ of $W_2$, "
-            r"$W_2 D W_1 = \sum_k D_{kk} v_k w_k^\top$.",
-            "needs-hypothesis",  # D is diagonal, as the text says
-        ),
-        (
-            r"With rows $w_k^\top$ of $W_1$ and columns $v_k$ of $W_2$, "
-            r"$W_2 D W_1 = \sum_k D_{kk} w_k v_k^\top$.",
-            "refuted",
-        ),
-        (
-            r"Take $u_k \in \mathbb{R}^d$ and $q_k \in \mathbb{R}^d$, the columns of $U$ and $Q$. "
-            r"Then $U Q^\top = \sum_k u_k q_k^\top$.",
-            "proved",
-        ),
-        (
-            r"Take $u_k \in \mathbb{R}^d$ and $q_k \in \mathbb{R}^d$, the columns of $U$ and $Q$. "
-            r"Then $U Q^\top = \sum_k q_k u_k^\top$.",
-            "refuted",
-        ),
+        (rf"{OF_TRANSPOSE}Then $W_2 W_1 = \sum_k v_k w_k^\top$.", "proved"),
+        (rf"{PAIRED}$W_2 D W_1 = \sum_k D_{{kk}} v_k w_k^\top$.", "needs-hypothesis"),  # diagonal
+        (rf"{PAIRED}$W_2 D W_1 = \sum_k D_{{kk}} w_k v_k^\top$.", "refuted"),
+        (rf"{OF_TWO}Then $U Q^\top = \sum_k u_k q_k^\top$.", "proved"),
+        (rf"{OF_TWO}Then $U Q^\top = \sum_k q_k u_k^\top$.", "refuted"),
     ],
 )
 def test_members_are_of_the_matrix_that_the_sentence_names(text: str, verdict: str) -> None:
