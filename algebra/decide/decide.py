@@ -24,7 +24,7 @@ from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
-from otimes.algebra.decide.index_cases import in_cases
+from otimes.algebra.decide.index_cases import in_cases, is_index_in_exponents
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
@@ -35,6 +35,7 @@ from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
 CASES = 1.2  # units for the cases of a free index
+AT_FIRST = 0.05  # units for a claim with an index in exponents, before its cases
 NESTED = 2  # free indices that have cases in a case of another one
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
@@ -146,6 +147,13 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
                 return None
 
     try:
+        if not given and is_index_in_exponents(lhs, rhs):  # the powers are of any index there
+            with suppress(Exhausted), Budget(AT_FIRST):
+                found = case(lhs, rhs, given)
+                if found.status != "undecided":
+                    return found
+            if (by_cases := cases()) is not None:
+                return by_cases
         found = case(lhs, rhs, given)
     except Exhausted:
         found = Decision("undecided", "")

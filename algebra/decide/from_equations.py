@@ -50,9 +50,11 @@ FIXED_GIVEN = (
 
 
 def as_it_is_stated(question: Question) -> Decision | None:
-    """Return a short proof from the hypotheses, before axioms about functions are looked for."""
+    """Return a short proof from the hypotheses, before axioms and inductions are looked for."""
     claim, read = question.claim, question.read
-    if read is None or question.axioms[0] or not claim.given or not read.reading.applied:
+    if read is None or question.axioms[0] or not claim.given:
+        return None
+    if not (read.reading.applied or claim.recurrences):
         return None
     relations = _relations(question, read)
     return within(ENTAILMENT, partial(_entailed, question, read, relations, True), ROUNDS[0][0])

@@ -26,6 +26,7 @@ from sympy import Symbol
 
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.affine import never_negative
 from otimes.algebra.language.binders import (
     bindings,
     free_symbols,
@@ -53,14 +54,16 @@ class Case(NamedTuple):
 class Range(NamedTuple):
     """A free index with its least value, and its largest: a size and a number, or None.
 
-    It is `added` if it is only added to the indices of members.
+    It is `added` if it is only added to the indices of members. `most` is its largest value where
+    that is a number.
     """
 
     index: Symbol
     least: int
     size: Symbol | None
     more: int
-    added: bool
+    added: bool = False
+    most: int | None = None
 
 
 def in_cases(
@@ -100,7 +103,9 @@ def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]
 def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
     """Yield lists of all cases of one free index."""
     pairs = [_pair(each) for each in given]
-    index, least, size, more, _ = known
+    index, least, size, more, _, most = known
+    if most is not None:
+        least = 0
     if least:  # as one that runs from 0
         lhs, rhs = (_at(side, {index: index + least}) for side in (lhs, rhs))
         more -= least
@@ -124,6 +129,9 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
         return Case(at, _at(lhs, values), _at(rhs, values), tuple(every))
 
     zero = sympy.S.Zero
+    if most is not None:
+        yield [case({index: sympy.Integer(k)}) for k in range(known.least, most + 1)]
+        return
     if size is None:
         yield [case({index: name}), case({index: zero})]
         return
@@ -134,13 +142,13 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
         return
     none = [case({index: zero, size: rest - more})]
     none += [case({index: zero, size: sympy.Integer(-more)})] * (more < 0)
-    every = [lhs, rhs, *[side for pair in pairs if pair for side in pair]]
-    if _only_counts(size, every, given):
+    if _only_counts(size, [lhs, rhs, *[side for pair in pairs if pair for side in pair]], given):
         if more == 0:
             yield [case({index: size}), none[0]]
-        if more == -1:
-            yield [case({index: size - 1})]
-        yield [case({index: name, size: name - more}), none[-1]]
+        every = [[case({index: size - 1})]] if more == -1 else []
+        every.append([case({index: name, size: name - more}), none[-1]])
+        # an exponent n - 2 may be -1
+        yield from every[::-1] if not given and _in_exponents(index, (lhs, rhs)) else every
     if _is_shifted((lhs, rhs), given, index, size):
         yield none
     some = case({index: name, size: name - more + rest})
@@ -164,6 +172,19 @@ def _only_counts(size: Symbol, sides: Iterable[Any], given: Sequence[Any]) -> bo
 
     inequalities = [each for each in given if _pair(each) is None]
     return not inequalities and not any(map(elsewhere, sides))
+
+
+def is_index_in_exponents(*sides: Any) -> bool:
+    """Return whether an exponent has a free index in it, such as i in Σ_{j≤i} Aⁱ⁻ʲ B[j]."""
+    if not all(isinstance(e, sympy.Basic) for e in sides):
+        return False
+    free = {s for side in sides for s in free_symbols(side) if _is_index(s)}
+    return any(_in_exponents(index, sides) for index in free)
+
+
+def _in_exponents(index: Symbol, sides: Iterable[Any]) -> bool:
+    powers = [power for side in sides for power in side.atoms(sympy.Pow, sympy.MatPow)]
+    return any(len(p.exp.free_symbols) > 1 and index in p.exp.free_symbols for p in powers)
 
 
 def _is_shifted(sides: Sequence[Any], given: Sequence[Any], index: Symbol, size: Symbol) -> bool:
@@ -231,7 +252,7 @@ def _range(
     added: bool = False,
 ) -> Range | None:
     """Return the range of an index, in which these values are 0 or more, or None."""
-    least, ends = 0, dict[Symbol, int]()
+    least, ends = 0, list[Any]()
     for value in values:
         times = value.coeff(index)
         others = sympy.expand(value - times * index)
@@ -240,14 +261,21 @@ def _range(
         more, size = others.as_coeff_Add()
         if times == 1 and size == 0 and more.is_Integer:
             least = max(least, -int(more))
-        elif times == -1 and isinstance(size, Symbol) and size in sizes and more.is_Integer:
-            ends[size] = min(ends.get(size, int(more)), int(more))
+        elif times == -1 and others.free_symbols <= {*sizes}:
+            ends.append(others)
         elif not (times == 1 and size in sizes and more >= -1):
             return None
-    if len(ends) > 1:
+    if not ends:
+        return Range(index, least, None, 0, added)
+    end = next((e for e in ends if all(never_negative(other - e) for other in ends)), None)
+    if end is None:
         return None
-    size, more = next(iter(ends.items()), (None, 0))
-    return Range(index, least, size, more, added)
+    more, size = end.as_coeff_Add()
+    if size == 0:
+        some = not added and 0 <= more - least < FEW
+        return Range(index, least, None, 0, most=int(more)) if some else None
+    fits = isinstance(size, Symbol) and more.is_Integer
+    return Range(index, least, size, int(more), added) if fits else None
 
 
 def _only_added(sides: Iterable[Any]) -> Counter[Symbol]:

@@ -40,6 +40,7 @@ from otimes.algebra.decide.matrix_families import (
     special,
     whole,
 )
+from otimes.algebra.decide.rolled import is_rolled_out, last_to_be_known, rolled_out
 from otimes.algebra.decide.unknown_functions import drawn_polynomial, unknown_in, with_functions
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.evaluate.echelon import reduce_rows
@@ -141,6 +142,9 @@ def solved_for(
     solve = _Solver(solved, signature, draw, evaluation)
     order = list(signature.tensors)
     draw.shuffle(order)
+    later_known = last_to_be_known(order, solved)
+    if later_known is not None and draw.random() < 0.7:  # else what they are of is solved for
+        order, solve.in_order = later_known, True
     solve.of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
     powers = sorted({name for pair in solved for name in _in_powers(*pair)})
     if powers and draw.random() < 0.5:  # exp is then a power of two
@@ -287,6 +291,7 @@ class _Solver:
     ) -> None:
         self.signature, self.draw, self.evaluation = signature, draw, evaluation
         self.congruences = [each for pair in given for each in congruences(pair)]
+        self.in_order = False  # whether families are computed by their recurrences
         self.of_signs = False
         self.of_logarithms: set[str] = set()  # the arrays that are multiples of log 2
 
@@ -304,6 +309,10 @@ class _Solver:
             array = _group(shape, first, draw)
             if self.holds(given, name, array, assignment):
                 return array
+        if self.in_order and is_rolled_out(name, given):
+            rolled = rolled_out(name, given, assignment, _at_every_index, self.evaluation.value)
+            fits = rolled is not None and self.holds(given, name, rolled, assignment)
+            return rolled if fits else None
         systems = [self.affine(name, pair, assignment, shape) for pair in given]
         linear = [system for system in systems if system is not None]
         space = _solutions(linear, shape) if linear else None

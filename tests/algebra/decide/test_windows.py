@@ -1,0 +1,105 @@
+"""Products over a window of positions or layers, A[i - 1] … A[j], and sums with powers between."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from sympy import MatPow, MatrixSymbol
+
+import otimes as ot
+from otimes.algebra.decide import satisfy
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.verdict import decide
+from tests.algebra.decide.attack import rejected
+from tests.algebra.decide.unrolled import W, d, ga, i, j, k, n, s, t, tot
+
+A, u = ot.Family("A", (n,), d, d), ot.Family("u", (n,), d, 1)
+x = ot.Family("x", (n + 1,), d, 1)
+
+
+def window(end: Any, first: Any) -> Any:
+    """Return A[end - 1] … A[first]."""
+    return ot.LayerProduct(A[first + s], (s, end - first))
+
+
+def before(base: Any) -> Any:
+    """Return the sum of u[j] with powers of a base, for the positions before i."""
+    power = (lambda e: base**e) if base == ga else (lambda e: MatPow(base, e))
+    return tot(power(i - 1 - j) * u[j], j, i)
+
+
+def upto(base: Any) -> Any:
+    """Return the sum of u[j] with powers of a base, for the positions up to i."""
+    power = (lambda e: base**e) if base == ga else (lambda e: MatPow(base, e))
+    return ot.HeadSum(power(i - j) * u[j], (j, 0, i))
+
+
+TRUE: dict[str, Any] = {
+    "cut at a position": (window(i, j) * window(j, 0), window(i, 0)),
+    "cut between two": (window(i, k) * window(k, j), window(i, j)),
+    "one more": (window(i + 1, j), A[i] * window(i, j)),
+    "decay by a matrix": (upto(W), W * before(W) + u[i]),
+    "decay by a number": (upto(ga), ga * before(ga) + u[i]),
+    "decayed state": (x[i], MatPow(W, i) * x[0] + before(W), [(x[t + 1], W * x[t] + u[t])]),
+}
+FALSE: dict[str, Any] = {
+    "cut in the wrong order": (window(k, j) * window(i, k), window(i, j)),
+    "one more on the right": (window(i + 1, j), window(i, j) * A[i]),
+    "another first position": (window(i, j), window(i, 0)),
+    "decay without the last": (upto(W), W * before(W)),
+    "decay of the first": (upto(ga), ga * before(ga) + u[0]),
+    "a state with one power more": (
+        x[i],
+        MatPow(W, i) * x[0] + upto(W) - u[i],
+        [(x[t + 1], W * x[t] + u[t])],
+    ),
+}
+
+
+@pytest.mark.parametrize("claim", TRUE.values(), ids=TRUE)
+def test_it_is_proved_with_a_certificate(claim: Any) -> None:
+    verdict = decide(*claim)
+    assert verdict.status == "proved"
+    assert rejected(verdict) is None
+
+
+@pytest.mark.parametrize("claim", FALSE.values(), ids=FALSE)
+def test_a_near_miss_is_refuted(claim: Any) -> None:
+    verdict = decide(*claim)
+    assert verdict.status == "refuted"
+    found = verdict.counterexample
+    assert found is not None
+    assert {*found.arrays} <= {"A", "W", "u", "x"}
+
+
+def test_what_recurrences_define_is_computed_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In most draws no equations are solved for a state: its members are computed one by one."""
+    solved: list[str] = []
+    affine = satisfy._Solver.affine
+
+    def noted(self: Any, name: str, *rest: Any) -> Any:
+        solved.append(name)
+        return affine(self, name, *rest)
+
+    monkeypatch.setattr(satisfy._Solver, "affine", noted)
+    numbers = Claim(x[n], x[0], [(x[t + 1], W * x[t] + u[t])])
+    drawn = []
+    for seed in range(20):
+        found = numbers.draw(numbers.signature, random.Random(seed), 3, 3, {})
+        assert found is not None
+        w, states, inputs = (found.arrays[name].tolist() for name in ("W", "x", "u"))
+        size = range(len(w))
+        for before, after, added in zip(states, states[1:], inputs, strict=False):
+            turned = [sum(w[a][b] * before[b][0] for b in size) + added[a][0] for a in size]
+            assert turned == [after[a][0] for a in size]
+        drawn.append(len(solved))
+    assert sum(a == b for a, b in pairwise([0, *drawn])) >= 10
+
+
+def test_a_state_that_is_known_at_its_end_is_solved_for() -> None:
+    y = MatrixSymbol("y", d, 1)
+    given = [(x[t + 1], W * x[t]), (x[n], y), (W * W, W)]
+    assert decide(x[n], x[0], given).status == "refuted"
