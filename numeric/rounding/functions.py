@@ -12,6 +12,7 @@ stream, μ its mean, c = x - μ.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -233,9 +234,7 @@ def rotated(
         else (slice(half), slice(half, dims))
     )
     n_pos = rows.value.shape[-2]
-    angle = np.arange(n_pos)[:, None] * rotary_frequencies(dims, base, stretch, n_pos)
-    scale = rotary_scale(stretch)
-    cos, sin = scale * np.cos(angle), scale * np.sin(angle)
+    angle, scale, cos, sin = _angles(dims, base, tuple(stretch), n_pos)
     if p.exact:
         value = rows.value.copy()
         x, y = rows.value[..., first], rows.value[..., second]
@@ -260,6 +259,19 @@ def rotated(
         value[..., place] = turned
         error[..., place] = own + p.stored() * (np.abs(turned) + own) + 4 * p.tiny
     return Near(value, error)
+
+
+@lru_cache(maxsize=64)
+def _angles(
+    dims: int, base: float, stretch: tuple[Any, ...], n_pos: int
+) -> tuple[Array, float, Array, Array]:
+    """Return the angles [pos, pair], the scale of cosine and sine, and both with this scale."""
+    angle = np.arange(n_pos)[:, None] * rotary_frequencies(dims, base, stretch, n_pos)
+    scale = rotary_scale(stretch)
+    cos, sin = scale * np.cos(angle), scale * np.sin(angle)
+    for array in (angle, cos, sin):
+        array.flags.writeable = False
+    return angle, scale, cos, sin
 
 
 def _after_stretch(

@@ -12,8 +12,6 @@ errors of the factors are propagated as 2 √Σ (δa b)² instead of Σ |δa b|.
 ‖a ∘ b‖₂ is estimated from below by the terms with the largest a.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from otimes.numeric.rounding.precision import Precision
@@ -25,23 +23,36 @@ NOTHING = bytes(8)
 """A zero that all entries of a zero error share; faster than `broadcast_to`."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Near:
-    """An array `value` with an entrywise error bound `error` of the same shape."""
+    """An array `value` with an entrywise error bound `error` of the same shape, none by default.
 
-    value: Array
-    error: Array
+    An error of zero is made when it is first asked for: a pass without bounds never does.
+    """
+
+    __slots__ = ("_error", "value")
+
+    def __init__(self, value: Array, error: Array | None = None) -> None:
+        self.value = value
+        self._error = error
 
     @classmethod
     def exactly(cls, array: Array) -> "Near":
         """Return an array without error."""
-        value = np.asarray(array, dtype=np.float64)
-        return cls(value, np.ndarray(value.shape, np.float64, NOTHING, 0, (0,) * value.ndim))
+        return cls(np.asarray(array, dtype=np.float64))
+
+    @property
+    def error(self) -> Array:
+        """The bound of each entry."""
+        if self._error is None:
+            value = self.value
+            self._error = np.ndarray(value.shape, np.float64, NOTHING, 0, (0,) * value.ndim)
+        return self._error
 
     @property
     def exact(self) -> bool:
         """Whether the error is zero; for `exactly` this is decided without reading the entries."""
-        return not any(self.error.strides) and not (self.error.size and self.error.item(0))
+        error = self._error
+        return error is None or not (any(error.strides) or (error.size and error.item(0)))
 
     @property
     def size(self) -> Array:

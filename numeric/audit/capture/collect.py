@@ -79,19 +79,32 @@ def coarsest(dtypes: Iterable[str]) -> str:
     return max(dtypes, key=lambda each: UNIT_ROUNDOFF[each])
 
 
+SMALL = 2**14
+"""The most entries of an activation that is kept in float64."""
+
+
 class AsRecorded(Mapping[str, Near]):
-    """Activations in their own dtype, converted to float64 one at a time, to save memory."""
+    """Activations in their own dtype, converted to float64 one at a time, to save memory.
+
+    Small ones are converted once.
+    """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], coarser: Mapping[str, str]) -> None:
         self.arrays, self.coarser = arrays, coarser
+        self._small: dict[str, Near] = {}
 
     def __getitem__(self, place: str) -> Near:
         """Return an activation with its error: 0, or one rounding to a dtype of lower precision."""
+        if place in self._small:
+            return self._small[place]
         near = Near.exactly(self.arrays[place])
-        if place not in self.coarser:
-            return near
-        dtype = self.coarser[place]
-        return Near(near.value, np.abs(near.value) * gamma(1, UNIT_ROUNDOFF[dtype]) + TINY[dtype])
+        if place in self.coarser:
+            dtype = self.coarser[place]
+            error = np.abs(near.value) * gamma(1, UNIT_ROUNDOFF[dtype]) + TINY[dtype]
+            near = Near(near.value, error)
+        if near.value.size <= SMALL:
+            self._small[place] = near
+        return near
 
     def __iter__(self) -> Iterator[str]:
         """Return the names of the hook points."""

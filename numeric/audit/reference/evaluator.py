@@ -163,15 +163,16 @@ class Evaluator:
 
     def _compute(self, place: str) -> None:
         """Compute an activation and its inputs, without recursion: a pass may be hundreds deep."""
-        waiting = [place]
+        waiting, config, known = [place], self.config, self.known
+        order = _order(config) if known is not None else {}
         while waiting:
-            if self.known is not None and _order(self.config)[waiting[-1]] < self._begin:
+            if known is not None and order[waiting[-1]] < self._begin:
                 name = waiting.pop()
-                self.computed[name] = self.known.near(name)
+                self.computed[name] = known.near(name)
                 continue
             needed = [
                 read
-                for read in inputs_of(self.config, waiting[-1])
+                for read in inputs_of(config, waiting[-1])
                 if read != "tokens" and read not in self.shown and read not in self.computed
             ]
             if needed:
