@@ -26,7 +26,6 @@ from otimes.algebra.decide.trials import (
     without_trials,
 )
 from otimes.algebra.errors import LanguageError, OtimesError
-from otimes.algebra.language.shapes import inspect
 
 # The largest share of the budget that is left; a proof about positions has an induction in it.
 INDUCTION, AT_POSITIONS, DEPTHS = 0.5, 0.75, 0.5
@@ -46,9 +45,11 @@ def read_out(question: Question) -> Decision | None:
     claim = question.claim
     if not (claim.given and claim.is_affine) or claim.latest is not None or claim.cited:
         return None
-    if claim.within or claim.is_last or not (claim.recurrences or claim.depths):
-        return None
-    if inspect(*claim.sides).indices:
+    if (
+        claim.within
+        or claim.is_last
+        or not (claim.recurrences or claim.depths or is_about_positions(claim))
+    ):
         return None
     way = partial(without_common_factors, claim, question.nested)
     return within(INDUCTION, way, READ_OUT)

@@ -134,17 +134,17 @@ class Claim:
             return None
         if tuple(given) == self.given and (lhs, rhs) == self.sides:
             return None
-        return self._elaborated(lhs, rhs, given)
+        return self.rewritten(lhs, rhs, given)
 
     def with_inverses_named(self) -> Claim:
         """Return the claim with a matrix for each inverse of a matrix symbol, or itself."""
         (lhs, rhs), given, _ = with_named_inverses(self.sides, self.equations)
         if self.cited or len(given) == len(self.equations):
             return self
-        return self._elaborated(lhs, rhs, given)
+        return self.rewritten(lhs, rhs, given)
 
-    def _elaborated(self, lhs: Any, rhs: Any, given: Sequence[Any]) -> Claim:
-        """Return a claim with more hypotheses, which say what is in it."""
+    def rewritten(self, lhs: Any, rhs: Any, given: Sequence[Any]) -> Claim:
+        """Return the claim written otherwise, with more hypotheses, which say what is in it."""
         made = Claim(lhs, rhs, (*given, *self.inequalities))
         made.numbers = (*self.numbers, *[-1] * (len(given) - len(self.given)))
         made.origin, made.shown = {**self.origin, **made.origin}, self.shown

@@ -201,7 +201,10 @@ class Classes:
 
     def bodies(self, body: Any, index: Any, count: Any, at: Mapping[str, int]) -> Iterator[Any]:
         """Yield the values of a body for each value of its index."""
-        many = self.numbers.size(count) if not isinstance(count, int) else count
+        if isinstance(count, sympy.Symbol) and key(count) in at:  # layers up to another
+            many = at[key(count)]
+        else:
+            many = self.numbers.size(count) if not isinstance(count, int) else count
         if many > MOST:
             raise NoValue("a sum of too many terms")
         for k in range(many):

@@ -487,10 +487,12 @@ class _Elaboration:
         """Return a power by a size or an index as a product over layers that are all alike."""
         if e.exp.is_Integer:
             return self.plain(e, ranges)
-        base = self.walk(e.base, ranges)
-        exponent = sympy.expand(e.exp)
+        inner, exponent = e.base, sympy.expand(e.exp)
+        while isinstance(inner, sympy.MatPow) and not is_inverse(inner):
+            inner, exponent = inner.base, sympy.expand(inner.exp * exponent)
+        base = self.walk(inner, ranges)
         if exponent.is_Integer:
-            return self.plain(sympy.MatPow(e.base, exponent, evaluate=False), ranges)
+            return self.plain(sympy.MatPow(inner, exponent, evaluate=False), ranges)
         subtracted = any(exponent.coeff(index) < 0 for index in exponent.free_symbols & {*ranges})
         if base in self.powers or subtracted or exponent.free_symbols & self.turned:
             least = least_value(exponent, self.limits, ranges)

@@ -48,6 +48,8 @@ TRUE = {
         [(A.T * A, one)],
     ),
     "one rotation undone": (Q[i].T * power(i).T * power(i) * K[i], Q[i].T * K[i], [(A.T * A, one)]),
+    "a power of a power": (MatPow(power(m), p), MatPow(power(p), m)),
+    "a power of a square": (total(MatPow(power(2), k)) * (one - A * A), one - power(2 * m)),
     "the same at two indices": (
         Q[i].T * power(i) * power(j) * K[j],
         Q[i].T * power(j) * power(i) * K[j],
@@ -93,6 +95,7 @@ def test_a_near_miss_is_refuted_at_its_numbers(claim: Any) -> None:
     sums = {
         "one too many": ((1 - a) * sum(a**i for i in range(stop + 1)), 1 - a**stop),
         "from one to less": ((1 - a) * sum(a ** (i + 1) for i in range(stop)), a - a**stop),
+        "a power of a power": (a ** (stop * sizes.get("p", 1)), a ** (stop + sizes.get("p", 1))),
         "shifted": (sum(a**i for i in range(stop)), sum(a ** (i + 1) for i in range(stop))),
         "all even": ((1 - a) * sum(a ** (2 * i) for i in range(stop)), 1 - a ** (2 * stop)),
     }

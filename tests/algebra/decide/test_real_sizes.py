@@ -307,6 +307,23 @@ def test_a_product_of_96_layers_is_not_multiplied_out() -> None:
     assert check(verdict.certificate).startswith("by lemma")
 
 
+def test_the_last_of_96_layers_and_the_products_up_to_each() -> None:
+    body, other = matadd(EYE, M[layer]), sympy.Symbol("other", integer=True)
+    fewer = LayerProduct(body, (layer, 95))
+    before = LayerProduct(matadd(EYE, M[other]), (other, layer))
+    claims = [
+        (layers(body), matmul(matadd(EYE, M[95]), fewer), "proved"),
+        (layers(body), matmul(fewer, matadd(EYE, M[95])), "refuted"),
+        (matadd(layers(body), -EYE), HeadSum(matmul(M[layer], before), (layer, 96)), "proved"),
+    ]
+    for lhs, rhs, status in claims:
+        verdict = decide(lhs, rhs)
+        assert verdict.status == status
+        assert verdict.work < 1_000_000
+        if status == "proved":
+            assert check(verdict.certificate).startswith("by lemma")
+
+
 def test_what_is_not_proved_of_numbered_layers_is_refused_at_once() -> None:
     body = matadd(EYE, M[layer])
     centred = matmul(CENTRE, layers(body), CENTRE)

@@ -7,17 +7,17 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from sympy import MatPow, MatrixSymbol
+from sympy import MatPow, MatrixSymbol, ZeroMatrix
 
 import otimes as ot
 from otimes.algebra.decide import satisfy
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import rejected
-from tests.algebra.decide.unrolled import W, d, ga, i, j, k, n, s, t, tot
+from tests.algebra.decide.unrolled import W, d, ga, i, j, k, m, n, s, t, tot
 
 A, u = ot.Family("A", (n,), d, d), ot.Family("u", (n,), d, 1)
-x = ot.Family("x", (n + 1,), d, 1)
+x, C = ot.Family("x", (n + 1,), d, 1), MatrixSymbol("C", m, d)
 
 
 def window(end: Any, first: Any) -> Any:
@@ -43,6 +43,11 @@ TRUE: dict[str, Any] = {
     "one more": (window(i + 1, j), A[i] * window(i, j)),
     "decay by a matrix": (upto(W), W * before(W) + u[i]),
     "decay by a number": (upto(ga), ga * before(ga) + u[i]),
+    "what is read of a state": (
+        C * x[i],
+        tot(C * MatPow(W, i - 1 - j) * u[j], j, i),
+        [(x[t + 1], W * x[t] + u[t]), (x[0], ZeroMatrix(d, 1))],
+    ),
     "decayed state": (x[i], MatPow(W, i) * x[0] + before(W), [(x[t + 1], W * x[t] + u[t])]),
 }
 FALSE: dict[str, Any] = {
@@ -51,6 +56,11 @@ FALSE: dict[str, Any] = {
     "another first position": (window(i, j), window(i, 0)),
     "decay without the last": (upto(W), W * before(W)),
     "decay of the first": (upto(ga), ga * before(ga) + u[0]),
+    "what is read a step late": (
+        C * x[i],
+        tot(C * MatPow(W, i - j) * u[j], j, i),
+        [(x[t + 1], W * x[t] + u[t]), (x[0], ZeroMatrix(d, 1))],
+    ),
     "a state with one power more": (
         x[i],
         MatPow(W, i) * x[0] + upto(W) - u[i],
@@ -72,7 +82,7 @@ def test_a_near_miss_is_refuted(claim: Any) -> None:
     assert verdict.status == "refuted"
     found = verdict.counterexample
     assert found is not None
-    assert {*found.arrays} <= {"A", "W", "u", "x"}
+    assert {*found.arrays} <= {"A", "C", "W", "u", "x"}
 
 
 def test_what_recurrences_define_is_computed_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
