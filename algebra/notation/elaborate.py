@@ -62,7 +62,13 @@ from otimes.algebra.notation.typed import (
 )
 
 FRESH = "pqrstabc"
-PLAIN = ("cannot multiply", "cannot equate", "cannot take", "an inner product takes")
+PLAIN = (
+    "cannot multiply",
+    "cannot equate",
+    "cannot take",
+    "an inner product takes",
+    "a block is",
+)
 MOST_TURNED = 4  # vectors of which each is turned by itself
 
 

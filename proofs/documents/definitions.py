@@ -76,6 +76,7 @@ class Definitions:
         shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
+        shape = shape or self.judge.misfit_within(right, item.line, item.formula.tex)
         if shape is not None and self.judge.shapes(
             [left, right], item.line, item.formula.tex, self.context.base.copy()
         ):
@@ -97,11 +98,21 @@ class Definitions:
             return Found("needs-hypothesis", doubt)
         symbols = self.context.symbols_at(item.line)
         named = {s.text for e in _names_by_index(right, symbols) for s in e.sub}
+        names = [e for e in walk(right) if isinstance(e, Name)]
+        named |= {s.text for e in names if self._is_labelled(e) for s in e.sub}
         loose = [i for i in loose_indices(left, right) if i not in symbols.sizes() | named]
         if loose:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
         return Found("definition", "")
+
+    def _is_labelled(self, e: Name) -> bool:
+        """Return whether an index names a symbol: it is defined by terms that do not have it."""
+        known = self.context.definitions.get(latex(e))
+        if not known or not isinstance(known[0].lhs, Name):
+            return False
+        theirs = {s.text for other in walk(known[0].rhs) for s in getattr(other, "sub", ())}
+        return not theirs & {s.text for s in e.sub}
 
     def _doubt(self, left: Node, right: Node, line: int) -> str:
         """Return how a definition contradicts the rest of the text, or ""."""

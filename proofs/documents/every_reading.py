@@ -16,7 +16,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
-from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Power, bare, latex, walk
+from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Number, Power, bare, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.found import Found
@@ -30,8 +30,8 @@ MISFITS = (
     "the shapes conform only",
     "it does not conform where",
     "are added, a number and a matrix",
-    " entries, and is used as a vector of ",
 )
+LENGTH = " entries, and is used as a vector of "  # both lengths are declared
 SAID = {"column": "a column", "row": "a row", "matrix": "a matrix", "scalar": "a number"}
 # Words after which a text may assume something that is not read.
 ASSUMED = re.compile(
@@ -57,13 +57,14 @@ def in_every_reading(
     """
     conforming: list[tuple[dict[str, Kind], Symbols]] = []
     errors: list[str] = []
+    usual: list[str] = []  # those in which small letters are what they usually are
     try:
         for kinds, trial in readings(lhs, rhs, symbols):
             if is_mixed(kinds.values()) and conforming:
                 continue  # columns and rows are not mixed without need
             error = _not_conforming(lhs, rhs, trial, source)
-            numbers = [text[:1] for text, kind in kinds.items() if kind == "scalar"]
-            if error is None and numbers and VECTORS.issuperset(numbers):
+            as_numbers = [text[:1] for text, kind in kinds.items() if kind == "scalar"]
+            if error is None and as_numbers and VECTORS.issuperset(as_numbers):
                 continue  # a letter for vectors is no number without need
             if error is None and (conforming or errors) and _has_greek_vector(kinds):
                 continue  # nor is a Greek letter a vector whose rows are repeated
@@ -71,11 +72,15 @@ def in_every_reading(
                 return None
             if error:
                 errors.append(error)
+                vague = as_numbers and VECTORS.issuperset(as_numbers)
+                usual += [error] if _is_usual((kinds, trial)) and not vague else []
             else:
                 conforming.append((kinds, trial))
-        written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
-        if not conforming and errors and NARROW not in errors and not written:
-            return Found("shape", errors[0])
+        grids = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Grid)]
+        written = bool(grids)
+        numbers = any(isinstance(e, Number) for grid in grids for e in walk(grid))
+        if not conforming and usual and NARROW not in usual and not numbers:
+            return Found("shape", usual[0])
         if not 0 < len(conforming) <= MOST_READINGS or not any(map(_is_usual, conforming)):
             return None
         found = [(kinds, judged(trial)) for kinds, trial in conforming]
@@ -129,8 +134,10 @@ def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | 
     It does not where a vector or a matrix would have a single entry.
     """
     try:
-        read = elaborate([lhs, rhs], trial)
+        read = elaborate([lhs, rhs], trial, source)
     except (FormulaShapeError, Undeclared) as error:
+        if LENGTH in str(error):
+            return str(error).partition(";")[0]
         short = any(part in str(error) for part in MISFITS)
         return NARROW if short else shape_error([lhs, rhs], trial, source) or None
     small = {key for key, shape in read.shapes.items() if shape == (ONE, ONE)}

@@ -83,6 +83,16 @@ class Judge:
             return None
         return self.conflicts.doubted(found, [lhs, rhs], line, source)
 
+    def misfit_within(self, term: Node, line: int, source: str) -> Found | None:
+        """Return the shape error of a term by itself, whatever is not declared stands for."""
+        found = self.shapes([term], line, source)
+        if found is None and not self._may_have_another_shape([term], line):
+            symbols = self.context.symbols_at(line)
+            found = in_every_reading(term, term, symbols, source, lambda trial: Found("undecided"))
+            found = found and self.conflicts.doubted(found, [term], line, source)
+        turned = found is not None and self.conflicts.turn_products([term], line, source)
+        return None if turned else found
+
     def of_this_section(self, found: Found, terms: Sequence[Node], line: int) -> Found:
         """Return the shape error, or "undecided" where letters are declared in another section."""
         return self.conflicts.of_this_section(found, terms, line)
@@ -295,11 +305,17 @@ class Judge:
         every = [e for term in terms for e in walk(term) if isinstance(e, Name)]
         names = [replace(e, select="") if e.select else e for e in every]
         symbols = self.context.symbols_at(line)
-        members = [e for e in names if e.base.isupper() and [s.kind for s in e.sub] == ["index"]]
+        members = [
+            e
+            for e in names
+            if e.base.isupper()
+            and [s.kind for s in e.sub] == ["index"]
+            and latex(e) not in self.context.definitions
+        ]
         declared = [symbols.lookup(e)[1] for e in members]
         if any(known is None or "_" not in known.full for known in declared):
             return True  # the symbol is declared without an index
-        return any(len(key) == 1 and not self.context.in_scope(at, line) for key, at in used)
+        return any(self.context.is_elsewhere(key, at, line) for key, at in used)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
         """Return the declared shapes with which a proved claim does not conform."""
@@ -388,7 +404,12 @@ class Judge:
         try:
             found = self._decided(a, b, symbols, line, "")
         except FormulaShapeError as error:
-            return self._unfolded_shape(error, a, b, line, used)
+            misfitting = self._unfolded_shape(error, a, b, line, used)
+            members = self.context.members_of([lhs, rhs])
+            if misfitting is not None or not members or members.keys() == used.keys():
+                return misfitting
+            a, b = (self.context.unfolded(side, {}, (), members) for side in (lhs, rhs))
+            return self._unfolded_shape(error, a, b, line, members)
         except OtimesError:
             text = shape_error([a, b], symbols)
             misfit = FormulaShapeError(text, lhs.span) if text else None

@@ -148,3 +148,21 @@ def test_a_space_after_an_equation_is_no_condition() -> None:
         WEIGHTS + "\n\n" + r"Then $(M N)^\top = M^\top N^\top$ for $N \in \mathbb{R}^{d \times d}$."
     )
     assert [e.verdict for e in check_text(text).equations[-2:]] == ["refuted", "definition"]
+
+
+CACHE = r"Let $K_t \in \mathbb{R}^{h \times t}$, $B \in \mathbb{R}^{h \times d}$, $C \in \mathbb{R}^{h \times h}$, $w \in \mathbb{R}^h$ and $v \in \mathbb{R}^d$. "
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        (r"K_{t+1} = \begin{bmatrix} K_t & w \end{bmatrix}", "definition"),
+        (r"K_{t+1} = \begin{bmatrix} K_t \\ w \end{bmatrix}", "shape"),
+        (r"K_{t+1} = \begin{bmatrix} K_t & B x \end{bmatrix}", "definition"),
+        ("y = B x + w", "definition"),
+        ("C (B x + w) = C B x + C w", "proved"),
+        ("C (B x + v) = C B x + C v", "shape"),  # whatever x is
+    ],
+)
+def test_a_term_that_conforms_in_no_reading_is_a_shape_error(equation: str, verdict: str) -> None:
+    assert check_text(f"{CACHE}${equation}$.").equations[-1].verdict == verdict

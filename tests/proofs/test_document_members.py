@@ -70,3 +70,9 @@ def test_members_are_of_the_matrix_that_the_sentence_names(text: str, verdict: s
 @pytest.mark.parametrize(("end", "verdict"), [("f", "proved"), ("d", "shape")])
 def test_decoder_columns_are_those_of_the_decoder(end: str, verdict: str) -> None:
     assert last(rf"{SPARSE}So $D g = \sum_{{k=1}}^{end} g_k \delta_k$.") == verdict
+
+
+def test_an_index_names_a_symbol_that_is_defined_without_it() -> None:
+    centred = r"Let $X, M \in \mathbb{R}^{n \times d}$ and $X_c = X - M$. "
+    assert last(rf"{centred}The covariance is $S = X_c^\top X_c$.") == "definition"
+    assert last(r"Let $q_c = W x_c$. Then $s = q_c q_c$.") == "needs-hypothesis"
