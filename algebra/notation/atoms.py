@@ -6,11 +6,13 @@ from abc import abstractmethod
 from dataclasses import replace
 from itertools import pairwise
 
+from otimes.algebra.notation.derivatives import derivative
 from otimes.algebra.notation.lists import CLOSING, Lists
 from otimes.algebra.notation.slots import slots_of
 from otimes.algebra.notation.tokens import NotationError, Token
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Dots,
     Fraction,
     Group,
@@ -57,6 +59,10 @@ class Atoms(Lists):
     @abstractmethod
     def begins_factor(self) -> bool:
         """Return whether a factor comes next."""
+
+    @abstractmethod
+    def _parsed(self, tokens: list[Token]) -> Node:
+        """Parse the tokens of a script as an expression."""
 
     @abstractmethod
     def _call(self, atom: Name, start: int) -> Node:
@@ -164,19 +170,29 @@ class Atoms(Lists):
             return self._accented(text[1:], start)
         if text in PREFIXED:
             name = Name(text)
+            variable: Node | None = None
             while self.is_at("_", "^"):
                 mark = self.take().text
-                slots = slots_of(self._script())
+                script = self._script()
+                variable = self._variable(script) if (text, mark) == (r"\nabla", "_") else None
+                slots = slots_of(script)
                 name = replace(name, sub=slots) if mark == "_" else replace(name, sup=slots)
             if self.is_at(r"\cdot", r"\times"):  # a divergence
                 self.take()
             if not self.begins_factor():
                 return name
-            return Apply(name, (self.postfix(),), span=self.from_(start))
+            target = self.postfix()
+            if isinstance(target, Name) and self.is_at("("):  # of a function: `\nabla_W L(W)`
+                target = self.suffixes(self._call(target, start), start)
+            if isinstance(variable, Name):
+                return Derivative(target, variable, span=self.from_(start))
+            return Apply(name, (target,), span=self.from_(start))
         if text == r"\binom":
             return Apply(Name("binom"), (self._one(), self._one()), span=self.from_(start))
         if text == r"\frac":
-            return Fraction(self._one(), self._one(), span=self.from_(start))
+            above, below = self._one(), self._one()
+            span = self.from_(start)
+            return derivative(above, below, span) or Fraction(above, below, span=span)
         if text == r"\sqrt":
             degree = ""
             if self.is_at("["):
@@ -201,6 +217,14 @@ class Atoms(Lists):
         if text == r"\mathrm" or text in (r"\text", r"\operatorname"):
             raise NotationError(f"the argument of {text} is not closed", (token.start, token.end))
         raise NotationError(f"{text} is not known", (token.start, token.end))
+
+    def _variable(self, script: list[Token]) -> Name | None:
+        """Return the symbol at which a gradient is taken, if one stands below the sign."""
+        try:
+            found = self._parsed(script)
+        except NotationError:
+            return None
+        return found if isinstance(found, Name) else None
 
     def _styled(self, style: str, start: int) -> Node:
         if not self.is_at("{"):

@@ -20,6 +20,7 @@ from typing import Any
 
 from sympy import OneMatrix, ZeroMatrix
 
+from otimes.algebra.notation.derivatives import in_either_shape
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.entries import read_as_entries, with_entries
 from otimes.algebra.notation.functions import Functions
@@ -33,6 +34,7 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
     Cases,
+    Derivative,
     Dots,
     Entry,
     Fraction,
@@ -88,6 +90,12 @@ def elaborate(
     >>> found.terms[1]
     KroneckerProduct(A*C, B*D)
     """
+    return in_either_shape(lambda each: _elaborated(each, symbols, source, starts), terms)
+
+
+def _elaborated(
+    terms: Sequence[Node], symbols: Symbols, source: str, starts: Sequence[int]
+) -> Elaborated:
     try:
         return _oriented(terms, symbols, source, starts).elaborated()
     except (FormulaShapeError, Undeclared) as error:
@@ -106,7 +114,7 @@ def shape_error(terms: Sequence[Node], symbols: Symbols, source: str = "") -> st
     of its rows, and what is not in the language has any shape.
     """
     try:
-        _oriented(terms, symbols, source).infer_all()
+        in_either_shape(lambda each: _oriented(each, symbols, source).infer_all(), terms)
     except FormulaShapeError as error:
         return str(error) if is_plain(error) else None
     except NotationError:
@@ -128,6 +136,10 @@ def is_plain(error: FormulaShapeError) -> bool:
 
 def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> None:
     """Raise FormulaShapeError where the shapes of terms, equal by the formula, do not conform."""
+    in_either_shape(lambda each: _check_shapes(each, symbols, source), terms)
+
+
+def _check_shapes(terms: Sequence[Node], symbols: Symbols, source: str) -> None:
     try:
         _oriented(terms, symbols, source).infer_all()
     except FormulaShapeError as error:
@@ -535,6 +547,7 @@ _READ: dict[type, Callable[[_Elaborator, Any], Typed]] = {
     Tensor: _Elaborator.tensor,
     Power: _Elaborator.power_or_norm,
     Fraction: _Elaborator.fraction,
+    Derivative: _Elaborator.derivative,
     Root: _Elaborator.root,
     Indexed: _Elaborator.indexed,
     Apply: _Elaborator.apply,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from otimes.algebra.notation.atoms import Atoms
+from otimes.algebra.notation.derivatives import applied_to_what_follows, derivative
 from otimes.algebra.notation.ranges import range_of
 from otimes.algebra.notation.slices import selection
 from otimes.algebra.notation.slots import slots_of, split_operations, written
@@ -153,8 +154,14 @@ class Expressions(Atoms):
                 mark = ""
             else:
                 break
-            factors.append(self.factor())
+            after = self.factor()
+            divided = derivative(factors[-1], after, self.from_(start)) if mark == "/" else None
+            if divided is not None:  # `\partial \ell / \partial W`
+                factors[-1] = divided
+                continue
+            factors.append(after)
             marks.append(mark)
+        factors, marks = applied_to_what_follows(factors, marks)
         if len(factors) == 1:
             return factors[0]
         return Product(tuple(factors), tuple(marks), span=self.from_(start))

@@ -10,6 +10,7 @@ from sympy import Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
+from otimes.algebra.language.derivative import gradient
 from otimes.algebra.language.linear import (
     matmul,
     vec_cols,
@@ -25,10 +26,12 @@ from otimes.algebra.notation.symbols import (
     Declared,
     default,
     letters,
+    text_of,
 )
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Grid,
     Group,
     Name,
@@ -214,6 +217,41 @@ class Functions(Operations):
     def _opaque_scalar(self, e: Apply, text: str) -> Typed:
         self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
         return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), real=True), e.span)
+
+    def derivative(self, e: Derivative) -> Typed:
+        """Read the derivative of a number at a matrix; of a number that is not given, a symbol."""
+        typed, loss = self.infer(e.variable), bare(e.target)
+        loss = loss.function if isinstance(loss, Apply) else loss
+        known = self.symbols.lookup(e.variable)[1] or default(e.variable)
+        sized = known is not None and (known.kind != "scalar" or known.line)
+        if not typed.known or typed.shape is None or not sized:
+            raise NotationError("a derivative is taken at a matrix or a vector", e.span)
+        shape = typed.shape[::-1] if e.turned else typed.shape
+        if isinstance(loss, Name) and self._is_loss(loss):
+            of = text_of(loss) if e.target == loss else latex(e.target)
+            text = f"∂{of}/∂{text_of(e.variable)}"
+            return self._matrix_symbol(e.variable, text, shape, Declared("matrix"))
+        target = self.infer(e.target)
+        if not target.known or not (target.shape is None or self.is_one_by_one(target)):
+            raise NotationError("the derivative of a matrix is not in the language", e.span)
+
+        def build() -> Any:
+            number, at = self.as_scalar(target), typed.build()
+            if not isinstance(at, sympy.MatrixSymbol) or not number.has(at):
+                raise NotationError(
+                    f"it is not clear how it depends on {self.quoted(e.variable)}", e.span
+                )
+            found = gradient(number, at)
+            return Transpose(found) if e.turned else found
+
+        return Typed(shape, build, e.span)
+
+    def _is_loss(self, name: Name) -> bool:
+        """Return whether a symbol is a number of which nothing else is known."""
+        known = self.symbols.lookup(name)[1]
+        if known is not None:
+            return known.kind == "scalar"
+        return name.base in (r"\ell", "L") or name.style == "cal"
 
     def norm(self, e: Norm) -> Typed:
         inner = self.infer(e.argument)

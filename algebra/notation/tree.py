@@ -98,6 +98,18 @@ class Fraction(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Derivative(Node):
+    r"""`\frac{\partial \ell}{\partial W}`, `\partial \ell / \partial W` or `\nabla_W \ell`.
+
+    `turned`: whether it has the shape of Wᵀ, and not that of W.
+    """
+
+    target: Node
+    variable: Name
+    turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Root(Node):
     r"""`\sqrt[degree]{…}`, the degree empty for a square root."""
 
@@ -451,6 +463,13 @@ def _entry(e: Entry) -> str:
     return f"{base}_{{{','.join(map(_slot, e.indices))}}}"
 
 
+def _derivative(e: Derivative) -> str:
+    below = latex(e.variable)
+    if isinstance(e.target, Name | Apply | Group | Norm):
+        return rf"\frac{{\partial {latex(e.target)}}}{{\partial {below}}}"
+    return rf"\frac{{\partial}}{{\partial {below}}} {latex(e.target)}"
+
+
 def _root(e: Root) -> str:
     return rf"\sqrt{f'[{e.degree}]' if e.degree else ''}{{{latex(e.argument)}}}"
 
@@ -463,6 +482,7 @@ _WRITE: dict[type, Any] = {
     Tensor: lambda e: f" {e.mark} ".join(map(latex, e.factors)),
     Power: _power,
     Fraction: lambda e: rf"\frac{{{latex(e.above)}}}{{{latex(e.below)}}}",
+    Derivative: _derivative,
     Root: _root,
     Indexed: _indexed,
     Apply: _apply,

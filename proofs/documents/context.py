@@ -14,6 +14,7 @@ from otimes.algebra.notation.slices import as_slots, places_of
 from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Entry,
     Grid,
     Group,
@@ -440,13 +441,15 @@ def _replaced(
     node: Any, known: Callable[[str], Definition | None], used: dict[str, Definition]
 ) -> Any:
     def change(part: Any) -> Any:
-        if not isinstance(part, Name | Apply):
+        if not isinstance(part, Name | Apply | Derivative):
             return None
         text = latex(part)
         definition = known(text)
         if definition is not None:
             used[text] = definition
             return Group(definition.rhs, stands_for=part)
+        if isinstance(part, Derivative):  # by the chain rule it may be another expression
+            return part
         return part if isinstance(part, Name) else with_arguments(part, change)
 
     return mapped(node, change)

@@ -20,6 +20,7 @@ from otimes.algebra.notation.symbols import (
 )
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Grid,
     Indexed,
     Name,
@@ -74,6 +75,8 @@ class Definitions:
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
         shape = self.judge.shapes([left, right], item.line, item.formula.tex)
         shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
+        if shape is not None and shape.verdict == "undecided":
+            shape = None if self._is_declared_anew(left, right, item) else shape
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
         shape = shape or self.judge.misfit_within(right, item.line, item.formula.tex)
@@ -113,6 +116,20 @@ class Definitions:
             return False
         theirs = {s.text for other in walk(known[0].rhs) for s in getattr(other, "sub", ())}
         return not theirs & {s.text for s in e.sub}
+
+    def _is_declared_anew(self, left: Node, right: Node, item: Item) -> bool:
+        """Declare a symbol of another section with the shape that its definition here gives it."""
+        name = bare(left)
+        symbols = self.context.symbols_at(item.line)
+        key, known = symbols.lookup(name) if isinstance(name, Name) else ("", None)
+        if known is None or not known.rows or self.context.in_scope(known.line, item.line):
+            return False
+        read = self._read([left, right], self.context.symbols_at(item.line, [(key, known.line)]))
+        shape = None if read is None else read.shapes.get(key)
+        if shape is None or any(str(e) not in symbols.sizes() | {"1"} for s in shape for e in s):
+            return False
+        self.context.declared.append((key, Declared("matrix", *shape, item.line)))
+        return True
 
     def _doubt(self, left: Node, right: Node, line: int) -> str:
         """Return how a definition contradicts the rest of the text, or ""."""
@@ -219,7 +236,7 @@ class Definitions:
     def _defines(self, left: Node, right: Node, announced: bool, line: int = 0) -> bool:
         """Return whether an equation defines its left side: a symbol or a function, not met yet."""
         term = bare(left)
-        if not isinstance(term, Name | Apply) or is_constant(term):
+        if not isinstance(term, Name | Apply | Derivative) or is_constant(term):
             return False
         if self.context.is_circular(term, right):
             return False

@@ -9,6 +9,7 @@ from functools import partial
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.derivatives import transposed
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula, printed_back
 from otimes.algebra.notation.symbols import (
@@ -22,6 +23,7 @@ from otimes.algebra.notation.tree import (
     Group,
     Name,
     Node,
+    Power,
     Product,
     Space,
     Statement,
@@ -56,6 +58,7 @@ from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.definitions import Definitions
+from otimes.proofs.documents.derivatives import by_chain_rule
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
@@ -349,7 +352,9 @@ class LinkChecker(Definitions):
         except FormulaShapeError as error:
             if any(isinstance(atom, int) and atom > 1 for size in sizes for atom in size or ()):
                 return Found("undecided", f"{error}; the numbers may be an example")
-            return Found("shape", str(error).replace("⟨member⟩", "the space"), span=error.span)
+            why = str(error).replace("⟨member⟩", "the space")
+            found = Found("shape", why, span=error.span)
+            return self.judge.of_this_section(found, [term], item.line)
         except OtimesError as error:
             return Found("undecided", str(error))
         for key, kind in read.undeclared.items():  # a shape that the space leaves no choice of
@@ -421,6 +426,36 @@ class LinkChecker(Definitions):
         plain = all(isinstance(bare(each), Name) for each in term.arguments)
         sure = found.verdict in ("proved", "refuted", "shape")
         return found if sure or not plain else None
+
+    def _derived(self, left: Node, right: Node, item: Item) -> Found | None:
+        """Return the verdict on a derivative that definitions and the chain rule decide, or None.
+
+        A number may depend on a matrix in ways that are not said: a term more is no error.
+        """
+        chain = by_chain_rule(self.context, left, right, item.line)
+        if chain is None:
+            return None
+        found = self.judge.claim(chain.value, chain.other, item.line, "")
+        if found.verdict == "shape":
+            alone = self.judge.shapes([left, right], item.line, item.formula.tex)
+            if alone or found.suggestion:
+                return alone or found
+            of = Power(Group(chain.other), "T")
+            turned = self.judge.claim(chain.value, of, item.line, "")
+            mended = f"{latex(left)} = {latex(Power(Group(right), 'T'))}"
+            return replace(found, suggestion=mended) if turned.verdict == "proved" else None
+        if found.verdict == "refuted":
+            other = transposed([chain.value, chain.other]) or []
+            if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
+                why = "true if the derivative has the shape of the transpose"
+                return Found("needs-hypothesis", why)
+            excused = has_assumption(self.document.sentence_before(item.formula))
+            if excused or not (chain.whole or found.edit not in ("", "term", "number")):
+                return None
+        elif found.verdict != "proved":
+            return None
+        self.context.define(bare(left), right, item.line)
+        return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
 
     def _is_assumed(self, left: Node, right: Node, line: int) -> bool:
         """Return whether an equation is itself a hypothesis that the text declares."""
@@ -511,6 +546,9 @@ class LinkChecker(Definitions):
             return replace(applied, verdict="undecided", why="it is false without the condition")
         if applied is not None:
             return applied
+        derived = self._derived(left, right, item) if k == 0 else None
+        if derived is not None:
+            return derived
         if k == 0 and self._defines(left, right, announced, item.line):
             said = self._said_again(item, left, right) or self._of_part(item, left, right)
             if said is None and first and self._is_case(left, words, item.line):

@@ -19,6 +19,7 @@ from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.notation.symbols import Symbols, text_of
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Group,
     Indexed,
     Name,
@@ -168,6 +169,8 @@ def _with_term(node: Node, term: Node) -> Node:
 def _everywhere(node: Node, edit: Callable[[Node], Iterator[Node]]) -> Iterator[Node]:
     """Yield the node with the edit made at each place."""
     yield from edit(node)
+    if isinstance(node, Derivative):  # what it is the derivative of stands elsewhere
+        return
     for each in fields(node):
         value = getattr(node, each.name)
         if each.name in ("function", "stands_for"):  # names, and no parts of the value

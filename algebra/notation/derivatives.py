@@ -1,0 +1,92 @@
+r"""Derivatives of numbers at matrices: `\frac{\partial \ell}{\partial W}`, `\nabla_W \ell`.
+
+The derivative has the shape of the matrix, or in another convention that of its transpose. Which
+is meant is not said in most texts: it is read as the one with which the formula conforms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from otimes.algebra.notation.tree import (
+    Apply,
+    Derivative,
+    Fraction,
+    Name,
+    Node,
+    Product,
+    Span,
+    bare,
+    mapped,
+    walk,
+)
+from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
+
+Found = TypeVar("Found")
+SIGN = Name(r"\partial")
+
+
+def derivative(above: Node, below: Node, span: Span) -> Derivative | None:
+    """Return the derivative that a fraction of two changes is, or None."""
+    if not isinstance(below, Apply) or below.function != SIGN:
+        return None
+    variable = bare(below.arguments[0])
+    if not isinstance(variable, Name) or variable.select:
+        return None
+    if not isinstance(above, Apply) or above.function != SIGN:
+        return None
+    return Derivative(above.arguments[0], variable, span=span)
+
+
+def applied_to_what_follows(
+    factors: Sequence[Node], marks: Sequence[str]
+) -> tuple[list[Node], list[str]]:
+    r"""Return the factors of a product in which `\frac{\partial}{\partial W}` has its operand.
+
+    That is all that follows in the product.
+    """
+    for k, factor in enumerate(factors[:-1]):
+        if not isinstance(factor, Fraction) or factor.above != SIGN or "/" in marks[k + 1 :]:
+            continue
+        rest = factors[k + 1 :]
+        target = rest[0]
+        if len(rest) > 1:
+            span = (rest[0].span[0], rest[-1].span[1])
+            target = Product(tuple(rest), ("", *marks[k + 2 :]), span=span)
+        whole = (factor.span[0], target.span[1])
+        made = derivative(Apply(SIGN, (target,)), factor.below, whole)
+        if made is not None:
+            return [*factors[:k], made], [*marks[: k + 1]]
+    return list(factors), list(marks)
+
+
+def transposed(terms: Sequence[Node]) -> list[Node] | None:
+    """Return terms in which derivatives have the other shape, or None if there are none."""
+    if not any(isinstance(e, Derivative) for term in terms for e in walk(term)):
+        return None
+
+    def turn(node: object) -> Node | None:
+        return replace(node, turned=not node.turned) if isinstance(node, Derivative) else None
+
+    return [mapped(term, turn) for term in terms]
+
+
+def in_either_shape(read: Callable[[Sequence[Node]], Found], terms: Sequence[Node]) -> Found:
+    """Return what `read` makes of terms whose derivatives have the shape that conforms.
+
+    Raises what it raises if neither shape does: Undeclared where one may.
+    """
+    try:
+        return read(terms)
+    except (FormulaShapeError, Undeclared) as error:
+        other = transposed(terms)
+        if other is None:
+            raise
+        try:
+            return read(other)
+        except Undeclared:
+            raise
+        except FormulaShapeError:
+            raise error from None

@@ -1,0 +1,98 @@
+r"""Derivatives of a number that depends on a matrix by the definitions of a document.
+
+After `Y = X W` and `G = \partial \ell / \partial Y`, the derivative of ℓ at W is that of
+tr(Gᵀ X W), with G constant: the chain rule for a number that depends on W by Y alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from otimes.algebra.notation.tree import (
+    Apply,
+    Derivative,
+    Group,
+    Name,
+    Node,
+    Power,
+    Product,
+    Sum,
+    bare,
+    latex,
+    walk,
+)
+from otimes.proofs.documents.attempts import named
+from otimes.proofs.documents.context import Context, Definition
+
+
+class Chain(NamedTuple):
+    """A derivative in terms of what it depends on, and the other side of its equation.
+
+    `whole`: whether the number is written in the derivative; `how` names the definitions.
+    """
+
+    value: Node
+    other: Node
+    whole: bool
+    how: str
+
+
+def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain | None:
+    """Return a derivative as its definitions give it.
+
+    None if the left side is no derivative, or no definition says how it depends on the matrix.
+    """
+    asked = bare(left)
+    if not isinstance(asked, Derivative):
+        return None
+    at = latex(asked.variable)
+    here = _in_scope(context, line)
+    used: dict[str, Definition] = {}
+    if latex(asked.target) in here or not isinstance(bare(asked.target), Name):
+        whole = context.unfolded(asked.target, used, _depending(context, here, at))
+        if not _has(whole, at):
+            return None
+        written = not isinstance(bare(asked.target), Name)
+        value = Group(Derivative(Group(whole), asked.variable), stands_for=asked)
+        return Chain(value, right, written and not used, named(used) or "its left side")
+    other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
+    terms: list[Node] = []
+    between = {latex(e): e for e in walk(other) if isinstance(e, Derivative)}
+    for each in between.values():
+        if each.target != asked.target or latex(each.variable) == at:
+            continue
+        whole = context.unfolded(each.variable, used, _depending(context, here, at))
+        if _has(whole, at):
+            inner = Product((Power(each, "T"), Group(whole)), ("", ""))
+            terms.append(Apply(Name("tr"), (inner,)))
+    if not terms:
+        return None
+    total = Group(Sum(tuple(terms), ("", *["+"] * (len(terms) - 1))))
+    value = Group(Derivative(total, asked.variable), stands_for=asked)
+    return Chain(value, other, False, named(used))
+
+
+def _in_scope(context: Context, line: int) -> list[str]:
+    every = context.definitions.items()
+    return [text for text, known in every if known and context.in_scope(known[0].line, line)]
+
+
+def _is_gradient(context: Context, text: str) -> bool:
+    return isinstance(bare(context.definitions[text][0].rhs), Derivative)
+
+
+def _depending(context: Context, texts: Collection[str], at: str) -> list[str]:
+    """Return the symbols that depend on a matrix by their definitions; not the matrix itself."""
+    others = [text for text in texts if text != at]
+    return [
+        text
+        for text in others
+        if _has(context.unfolded(context.definitions[text][0].rhs, {}, others), at)
+    ]
+
+
+def _has(node: Node, at: str) -> bool:
+    """Return whether a symbol occurs in a term outside of derivatives."""
+    inside = {id(part) for e in walk(node) if isinstance(e, Derivative) for part in walk(e)}
+    return any(isinstance(e, Name) and latex(e) == at and id(e) not in inside for e in walk(node))
