@@ -30,6 +30,7 @@ class Found:
     span: tuple[int, int] | None = None
     blamed: list[tuple[str, int]] = field(default_factory=list)  # declarations, by key and line
     differ: bool = False  # whether the sides differ at exact numbers, settled or not
+    against: tuple[int, ...] = ()  # the lines of definitions that say otherwise
     edit: str = ""  # what was edited to make the equation true, such as "swap"
 
     @property

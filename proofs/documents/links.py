@@ -70,6 +70,7 @@ from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_wrongly
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.suspects import Suspects, suspects
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,
@@ -85,6 +86,7 @@ SPENT = "the work for one document is used up by the equations before: check it 
 TRANSPOSED = re.compile(
     r"\^(?:\{\s*(?:\\top|T|\\intercal)\s*\}|\\top\b|\\intercal\b|T(?![A-Za-z]))|ᵀ"
 )
+USED = re.compile(r"\bas on line (\d+)")
 TOLD = 25  # formulas after which progress is told
 MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
@@ -100,6 +102,7 @@ class LinkChecker(Definitions):
     def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
+        self.suspects = Suspects()
 
     def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
@@ -112,7 +115,33 @@ class LinkChecker(Definitions):
             for statement in item.statements:
                 if statement.relations:
                     self.seen |= {latex(e) for e in walk(statement) if isinstance(e, Name)}
+        self._name_suspects(found)
         return found
+
+    def _note_suspects(
+        self, equation: Equation, found: Found, line: int, statement: Statement, k: int
+    ) -> None:
+        """Note the definitions by which an equation is proved, or which it uses and is wrong."""
+        if found.verdict == "proved":
+            self.suspects.proved |= {int(row) for row in USED.findall(found.why)}
+        elif found.is_wrong and statement.relations[k] in EQUALS:
+            sides = statement.terms[k], statement.terms[k + 1]
+            symbols = self.context.symbols_at(line)
+            used, mended = suspects(self.context, *sides, line, symbols)
+            self.suspects.wrong[equation.span] = used, mended | {*found.against}
+
+    def _name_suspects(self, equations: list[Equation]) -> None:
+        """Name, with equations that are called wrong, the definitions that may be so instead."""
+        for equation in equations:
+            rows = self.suspects.of(equation.span)
+            if not rows:
+                continue
+            offsets = [self.document.lines[row - 1] for row in rows]
+            equation.related = tuple(
+                (self.document.cell(at), self.document.position(at)[0]) for at in offsets
+            )
+            lines = self.document.named_lines(" or ".join(f"line {row}" for row in rows))
+            equation.why = f"{equation.why}; or the definition on {lines} is wrong"
 
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
@@ -141,7 +170,9 @@ class LinkChecker(Definitions):
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
                 if found is not None:
-                    yield self._equation(item, statement, k, found)
+                    equation = self._equation(item, statement, k, found)
+                    self._note_suspects(equation, found, item.line, statement, k)
+                    yield equation
 
     def _states(self, item: Item) -> bool:
         """Return whether a formula that was not read may state something."""
@@ -393,7 +424,7 @@ class LinkChecker(Definitions):
         members = any(self.context.is_member(e) for e in walk(right))
         if found.verdict != "refuted" and not (found.verdict == "shape" and members):
             return None
-        return replace(found, why=f"{found.why}; with {named(used)}")
+        return replace(found, why=f"{found.why}; with {named(used)}", against=(said.line,))
 
     def _of_part(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the verdict on a part of a function of which the whole is defined before."""

@@ -53,7 +53,7 @@ def of_part(
             continue
         first = (proved or refuted)[0]
         why = f"{first.why}; with {latex(said.lhs)} as on line {said.line}"
-        return replace(first, why=why, suggestion="")
+        return replace(first, why=why, suggestion="", against=(said.line,))
     return None
 
 

@@ -34,8 +34,9 @@ class Equation:
 
     `line` and `column` (from 1) are where it stands in the file, `cell` its cell in a notebook.
     `ignored` is the reason of a comment that suppresses it; `reading` the statement that was
-    decided, in Unicode; `span` its offsets in the document. `facts` are the laws of ranks and norms
-    by which an inequality is proved; of it there is no certificate.
+    decided, in Unicode; `span` its offsets in the document. `related` are the cells and lines of
+    definitions that may be wrong in the place of an equation that is called wrong. `facts` are the
+    laws of ranks and norms by which an inequality is proved; of it there is no certificate.
     """
 
     file: str
@@ -52,6 +53,7 @@ class Equation:
     cell: int | None = None
     span: tuple[int, int] = (0, 0)
     facts: tuple[str, ...] = ()
+    related: tuple[tuple[int | None, int], ...] = ()
 
     @property
     def is_wrong(self) -> bool:
@@ -71,6 +73,7 @@ class Equation:
             "reading": self.reading,
             "hypotheses": list(self.hypotheses),
             "facts": list(self.facts),
+            "related": [{"cell": cell, "line": line} for cell, line in self.related],
             "counterexample": None if self.counterexample is None else str(self.counterexample),
             "suggestion": self.suggestion or None,
             "ignored": self.ignored or None,
@@ -208,17 +211,29 @@ def to_sarif(reports: Iterable[DocumentReport], version: str) -> dict[str, Any]:
 
 def _result(equation: Equation) -> dict[str, Any]:
     region = {"startLine": equation.line, "startColumn": equation.column}
-    place = {"artifactLocation": {"uri": equation.file.replace("\\", "/")}, "region": region}
     found: dict[str, Any] = {
         "ruleId": equation.verdict,
         "ruleIndex": [*RULES].index(equation.verdict),
         "level": LEVELS[equation.verdict],
         "message": {"text": "\n".join([equation.tex, *details(equation)])},
-        "locations": [{"physicalLocation": place}],
+        "locations": [{"physicalLocation": _place(equation, region)}],
     }
+    if equation.related:
+        found["relatedLocations"] = [
+            {
+                "id": number,
+                "message": {"text": "the definition that may be wrong"},
+                "physicalLocation": _place(equation, {"startLine": line}),
+            }
+            for number, (_, line) in enumerate(equation.related)
+        ]
     if equation.ignored:
         found["suppressions"] = [{"kind": "inSource", "justification": equation.ignored}]
     return found
+
+
+def _place(equation: Equation, region: dict[str, int]) -> dict[str, Any]:
+    return {"artifactLocation": {"uri": equation.file.replace("\\", "/")}, "region": region}
 
 
 def github_annotations(reports: Iterable[DocumentReport]) -> list[str]:

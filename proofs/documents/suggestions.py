@@ -133,6 +133,12 @@ def edits(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited
                 yield "factor", edited
 
 
+def edits_of(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited]:
+    """Yield a term with one edit, the usual ones first."""
+    yield from edits(node, others, sizes)
+    yield from _rarer(node, others, sizes)
+
+
 def _rarer(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited]:
     """Yield a term with one of the rarer edits: of a power, of a number, of the end of a sum."""
     for kind, edit in (("power", _powers), ("number", _numbers)):
