@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from itertools import accumulate
@@ -17,9 +18,15 @@ from typing import Any
 
 import sympy
 
+from otimes.algebra.budget import Budget, Exhausted, steps_left
 from otimes.algebra.decide.admissible import admits, draw_scalars, draw_sizes, presupposed
 from otimes.algebra.decide.claim import Claim
-from otimes.algebra.decide.counterexample import SEED, Counterexample, functions_in
+from otimes.algebra.decide.counterexample import (
+    SEED,
+    SHRINKING,
+    Counterexample,
+    functions_in,
+)
 from otimes.algebra.decide.embedded import (
     Embedded,
     Leaves,
@@ -31,7 +38,7 @@ from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.matrix_families import integers
 from otimes.algebra.decide.satisfy import solved_for
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.evaluate.alike import Axis, ByClass, Classes
+from otimes.algebra.evaluate.alike import Axis, ByClass, Classes, NoValue
 from otimes.algebra.evaluate.exact import Assignment, array_shape
 from otimes.algebra.evaluate.exact_arrays import MOST_SPARSE, with_entries
 from otimes.algebra.language.linear import Family
@@ -44,6 +51,8 @@ MOST_NONZERO = 200_000
 MOST_FRACTIONS = 4_000_000  # entries of an array with fractions in it
 
 Later = Callable[[], Counterexample]
+Leaf = Callable[[str, tuple[int, ...], Axis, Axis], ByClass]
+Difference = tuple[tuple[int, int] | None, Any, Any]
 
 
 def has_blocks(claim: Claim) -> bool:
@@ -108,7 +117,7 @@ def _solved(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
     differ = _difference(lhs, rhs)
     if differ is None or not claim.condition(found) or not _fits(claim, found, leaves):
         return None
-    return partial(_counterexample, claim, found, leaves, *differ)
+    return partial(_counterexample, claim, found, leaves, differ)
 
 
 def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
@@ -129,15 +138,54 @@ def _trial(claim: Claim, draw: random.Random, attempt: int) -> Later | None:
             found = leaves[name, at] = _drawn(kind, rows, cols, own, full)
         return found
 
+    found = _differs(claim, numbers, leaf)
+    if found is None or not _fits(claim, numbers, leaves):
+        return None
+    return lambda: _counterexample(claim, numbers, *_with_fewer(claim, numbers, leaves, found))
+
+
+def _differs(claim: Claim, numbers: Assignment, leaf: Leaf) -> Difference | None:
+    """Return an entry at which the sides differ, if the hypotheses hold for these matrices."""
     own = [(*pair, at) for pair in claim.given for at in every_index(pair, numbers)]
     classes = Classes(numbers, leaf)
     (lhs, rhs), *given = classes.values((claim.lhs, claim.rhs, numbers.indices), *own)
-    if not all(_equal(*pair) for pair in given):
-        return None
-    found = _difference(lhs, rhs)
-    if found is None or not _fits(claim, numbers, leaves):
-        return None
-    return partial(_counterexample, claim, numbers, leaves, *found)
+    return _difference(lhs, rhs) if all(_equal(*pair) for pair in given) else None
+
+
+def _with_fewer(
+    claim: Claim, numbers: Assignment, leaves: Leaves, found: Difference
+) -> tuple[Leaves, Difference]:
+    """Return matrices of which as many as possible are zero, and an entry that still differs.
+
+    Half of the matrices are tried first, then fewer at a time.
+    """
+    kept, many = [*leaves], len(leaves)
+    with Budget(SHRINKING):
+        while (many := many // 2) and steps_left():
+            for start in range(0, len(kept), many):
+                some = {key: _zero(leaves[key]) for key in kept[start : start + many]}
+                fewer = leaves | some
+                with suppress(OtimesError, Exhausted):
+                    differ = _differs(claim, numbers, _stored(fewer))
+                    leaves, found = (fewer, differ) if differ else (leaves, found)
+            kept = [key for key in kept if any(_nonzero(leaves[key]))]
+    return leaves, found
+
+
+def _stored(leaves: Leaves) -> Leaf:
+    """Return the matrices that are known, which have the classes of before."""
+
+    def leaf(name: str, at: tuple[int, ...], rows: Axis, cols: Axis) -> ByClass:
+        found = leaves.get((name, at))
+        if found is None or (found.rows, found.cols) != (rows, cols):
+            raise NoValue("a matrix in other classes")
+        return found
+
+    return leaf
+
+
+def _zero(x: ByClass) -> ByClass:
+    return ByClass(x.rows, x.cols, [[(0, 0)] * len(x.cols) for _ in x.rows])
 
 
 def _drawn(kind: str, rows: Axis, cols: Axis, draw: random.Random, full: bool) -> ByClass:
@@ -182,7 +230,7 @@ def _equal(x: Any, y: Any) -> bool:
     return all(a is not None and b is not None and bool(a == b) for (*_, a), (*_, b) in pairs)
 
 
-def _difference(x: Any, y: Any) -> tuple[tuple[int, int] | None, Any, Any] | None:
+def _difference(x: Any, y: Any) -> Difference | None:
     """Return an entry at which two values certainly differ, with these, or None."""
     for (i, j, a), (_, _, b) in zip(_cells(x), _cells(y), strict=True):
         if a is not None and b is not None and bool(a != b):
@@ -211,9 +259,9 @@ def _fits(claim: Claim, numbers: Assignment, leaves: Leaves) -> bool:
 
 
 def _counterexample(
-    claim: Claim, numbers: Assignment, leaves: Leaves, entry: Any, lhs: Any, rhs: Any
+    claim: Claim, numbers: Assignment, leaves: Leaves, found: Difference
 ) -> Counterexample:
-    signature = claim.signature
+    signature, (entry, lhs, rhs) = claim.signature, found
     nonzero: dict[str, dict[tuple[int, ...], Any]] = {name: {} for name in signature.tensors}
     for (name, at), x in leaves.items():
         nonzero[name] |= {(*at, i, j): value for i, j, value in _nonzero(x)}

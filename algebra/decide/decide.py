@@ -40,8 +40,8 @@ NESTED = 2  # free indices that have cases in a case of another one
 
 STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one normal form", from_sides.one_normal_form),
-    ("one expression", from_sides.one_expression),
     ("any number of layers", by_number.any_number_of_layers),
+    ("one expression", from_sides.one_expression),
     ("no more layers than can be multiplied", from_sides.too_many_layers),
     ("the hypotheses as they are stated", from_equations.as_it_is_stated),
     ("the axioms about its functions", from_equations.with_axioms),

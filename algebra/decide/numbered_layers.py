@@ -6,7 +6,8 @@ every value of that symbol is used at 96: the claim is an instance of a lemma.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from itertools import combinations_with_replacement
 from typing import Any
 
 import sympy
@@ -17,14 +18,14 @@ from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision, Proof
 from otimes.algebra.decide.lemmas import presupposed_in
 from otimes.algebra.errors import OtimesError
-from otimes.algebra.language.affine import AffineMember, moved, only_in_members
+from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import fresh_name, names_in
+from otimes.algebra.language.cut_ranges import MANY
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, HeadSum, matmul
+from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.trees import key, rebuilt
 
-MANY = 8  # layers: of fewer the product is multiplied out
 ALIKE = 2  # numbers that are made symbols
 Decide = Callable[[Claim], Decision]
 
@@ -35,9 +36,6 @@ def for_any_number(claim: Claim, decided: Decide) -> Decision | None:
     numbers = sorted(number for number in every if number - 1 not in every)  # else one more layer
     if not numbers or len(numbers) > ALIKE or claim.cited or claim.lemmas or claim.within:
         return None
-    if claim.is_affine and len(every) > len(numbers):
-        lhs, rhs = (_last_split_off(side, numbers) for side in claim.sides)
-        claim = claim.rewritten(lhs, rhs, claim.equations)
     names = names_in(*_sides(claim))
     symbols = {
         number: Symbol(fresh_name(f"L_{number}", names), integer=True, positive=True)
@@ -52,23 +50,6 @@ def for_any_number(claim: Claim, decided: Decide) -> Decision | None:
             proof = Proof("an instance", instance=(found, known))
             return Decision("proved", reason, claim, proof=proof, conditional=found.conditional)
     return None
-
-
-def _last_split_off(e: Any, numbers: Sequence[int]) -> Any:
-    """Return an expression in which products over one layer more than a number are two factors."""
-    if not e.args or isinstance(e, sympy.MatrixSymbol | AffineMember):
-        return e
-    parts = [_last_split_off(part, numbers) for part in e.args]
-    made = e if parts == list(e.args) else rebuilt(e, parts)
-    if isinstance(made, LayerProduct) and made.count - 1 in numbers:
-        fewer, index = made.count - 1, made.index
-        if only_in_members(made.body, index):
-            first = LayerProduct(
-                moved(made.body, {index: (sympy.S.Zero, fewer)}), (index, fewer), e.reverse
-            )
-            last = moved(made.body, {index: (fewer, 1)})
-            return matmul(first, last) if e.reverse else matmul(last, first)
-    return made
 
 
 def is_numbered(claim: Claim) -> bool:
@@ -120,7 +101,9 @@ def _general(e: Any, symbols: dict[int, Symbol], factors_too: bool) -> Any:
         for known, symbol in symbols.items():
             if value in (known, known + 1):
                 return symbol + (int(value) - known)
-        return value
+        sums = combinations_with_replacement(symbols.items(), 2)
+        both = [x + y for (k, x), (m, y) in sums if value == k + m]
+        return both[0] if both else value
 
     def walk(e: Any) -> Any:
         if isinstance(e, Family):

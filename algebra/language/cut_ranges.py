@@ -1,6 +1,7 @@
 """Ranges of sums and products over layers, cut where index arithmetic needs it.
 
     Π_{l<p+q} f(l)    Π_{l<q} f(p + l) Π_{l<p} f(l), and a sum likewise
+    Π_{l<96} f(l)     f(95) Π_{l<95} f(l), where another product is over 95 layers
     Π_{l<2L} f(l)     Π_{l<L} f(2l + 1) f(2l), and a sum likewise
     Σ_{j≤i+1} f(j)    Σ_{j≤i} f(j) + f(i + 1)
     Σ_{k<m+1} f(k)    Σ_{k<m} f(k) + f(m), where k is an exponent in f
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
+from typing import Any, NamedTuple
 
 import sympy
 from sympy import Mul, Symbol
@@ -34,16 +35,45 @@ from otimes.algebra.language.linear import FamilyMember, HeadSum, as_product, ma
 from otimes.algebra.language.trees import rebuilt
 
 MOST = 16  # terms or factors that are written out
+MANY = 8  # layers: of fewer the product is multiplied out
+FEW = 2  # layers that are split off from many
 
 
-def constants_of(expressions: Sequence[Any], sizes: AbstractSet[Symbol]) -> frozenset[Symbol]:
-    """Return the sizes that are added to the indices of members, as p in F[p + l]."""
+def constants_of(expressions: Sequence[Any], sizes: AbstractSet[Symbol]) -> frozenset[Any]:
+    """Return where ranges may be cut: at the sizes p that are added to an index, as in F[p + l].
+
+    Of many numbered layers also at the numbers i of `At(i)`, and at the numbers of other products.
+    """
     members = {m for e in expressions for m in e.atoms(FamilyMember)}
-    return frozenset(s for m in members for i in m.indices for s in i.free_symbols & sizes)
+    added = frozenset(s for m in members for i in m.indices for s in i.free_symbols & sizes)
+    products = {e.count for one in expressions for e in one.atoms(LayerProduct)}
+    numbers = {count for count in products if count.is_Integer}
+    if not any(count >= MANY for count in numbers):
+        return added
+    shifts = {i.as_coeff_Add() for m in members for i in m.indices}
+    first = {At(more) for more, rest in shifts if rest != 0 and more.is_Integer and more > 0}
+    return added | numbers | first
 
 
-def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]) -> Any:
-    """Return an expression with its ranges cut; at a size in `constants`, if one is possible."""
+class At(NamedTuple):
+    """A number that is added to the index of a member."""
+
+    number: sympy.Integer
+
+
+def _place(count: sympy.Integer, constants: AbstractSet[Any]) -> sympy.Integer | None:
+    """Return after how many layers a product over many is cut: both parts are few, or known."""
+    known = {one for one in constants if isinstance(one, sympy.Integer)}
+    added = {one.number for one in constants if isinstance(one, At)}
+    for place in (*sorted(added), *sorted(known - added, reverse=True)):
+        parts = place, count - place
+        if all(0 < part <= FEW or (part > 0 and part in known) for part in parts):
+            return place
+    return None
+
+
+def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Any]) -> Any:
+    """Return an expression with its ranges cut; at one of `constants`, if one is possible."""
     if not isinstance(e, sympy.Basic) or not e.args or isinstance(e, FamilyMember):
         return e
     arguments = [cut(a, sizes, constants) for a in e.args]
@@ -80,9 +110,11 @@ def _inverse(e: Any) -> Any:
 
 
 def _cut(
-    e: Any, index: Any, count: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Symbol]
+    e: Any, index: Any, count: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Any]
 ) -> Any:
     """Return a sum or product over a range in parts, or None if it stays whole."""
+    if isinstance(e, LayerProduct) and count.is_Integer and count >= MANY:
+        return _cut_at(e, index, count, _place(count, constants))
     if isinstance(count, Symbol | sympy.Integer) or not isinstance(index, Symbol):
         return _from_order_zero(e, index, count) if isinstance(e, HeadSum) else None
     more, rest = count.as_coeff_Add()
@@ -108,6 +140,20 @@ def _cut(
     first = min(terms, key=lambda s: (s in sizes, s not in constants, str(s)))
     later = _over(e, _at(e, first + index), index, sympy.expand(count - first))
     return _joined(e, _over(e, e.body, index, first), [later])
+
+
+def _cut_at(e: Any, index: Any, count: Any, place: Any) -> Any:
+    """Return a product over many layers in two parts; one of a few layers is written out."""
+    if place is None or not isinstance(index, Symbol):
+        return None
+
+    def part(first: Any, many: Any) -> Any:
+        if many <= FEW:
+            one, *later = [_at(e, first + k) for k in range(int(many))]
+            return _joined(e, one, later) if later else one
+        return _over(e, _at(e, first + index) if first else e.body, index, many)
+
+    return _joined(e, part(sympy.S.Zero, place), [part(place, count - place)])
 
 
 def _joined(e: Any, first: Any, later: Sequence[Any]) -> Any:

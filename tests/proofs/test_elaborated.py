@@ -148,8 +148,8 @@ PLANTED = [
     ),
     (
         cut_ranges,
-        "_at(e, first + index)",
-        "_at(e, index)",
+        "later = _over(e, _at(e, first + index)",
+        "later = _over(e, _at(e, index)",
         (
             LayerProduct(G[l], (l, p + q)),
             LayerProduct(G[l], (l, q)) * LayerProduct(G[l], (l, p)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sympy import BlockMatrix, Identity, MatrixSymbol, OneMatrix, Symbol, Trace,
 
 from otimes.algebra.decide import decide as judge
 from otimes.algebra.decide import large_sizes
+from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import (
     ConcatHeads,
     Family,
@@ -187,3 +189,21 @@ def test_without_numpy_a_small_array_is_exact(monkeypatch: pytest.MonkeyPatch) -
     assert found is not None
     assert type(found.arrays["M"]) is exact_arrays.ExactArray
     assert d >= large_sizes.LARGE
+
+
+def test_few_of_many_layers_are_not_zero_in_a_counterexample() -> None:
+    F, layers = Family("F", (96,), d, d), range(96)
+
+    def stack(last: int) -> Any:
+        return LayerProduct(Identity(d) + F[k], (k, last))
+
+    example = decide(stack(96), stack(95) * (Identity(d) + F[95])).counterexample
+    assert example is not None
+    few = {at[0] for at in example.nonzero["F"]}
+    assert len(few) <= 2
+    corner = [np.eye(4, dtype=object) + example.arrays["F"][layer, :4, :4] for layer in layers]
+    assert max(max(at[1:]) for at in example.nonzero["F"]) < 4  # beyond, all is the identity
+    right = reduce(lambda product, layer: layer @ product, corner[:95]) @ corner[95]
+    left = reduce(lambda product, layer: layer @ product, corner)
+    assert example.entry is not None
+    assert (left[example.entry], right[example.entry]) == (example.lhs, example.rhs)

@@ -134,6 +134,16 @@ SUITE.both(
     claim(A * prod(a * I + F[l]), A * tot(a ** (L - k) * paths(F[l], k), k, L + 1)),
     claim(A * prod(a * I + F[l]), A * tot(a**k * paths(F[l], k), k, L + 1)),
 )
+SUITE.both(
+    "the last of 96 layers",
+    claim(prod(I7 + F96s[l], 96), prod(I7 + F96s[l], 95) + F96s[95] * prod(I7 + F96s[l], 95)),
+    claim(prod(I7 + F96s[l], 96), prod(I7 + F96s[l], 95) * (I7 + F96s[95])),
+)
+SUITE.both(
+    "96 layers in two parts",
+    claim(prod(I7 + F96s[l], 96), prod(I7 + F96s[56 + l], 40) * prod(I7 + F96s[l], 56)),
+    claim(prod(I7 + F96s[l], 96), prod(I7 + F96s[l], 56) * prod(I7 + F96s[56 + l], 40)),
+)
 SUITE.both("last commutes", claim(w[L] * prod(w[l]), prod(w[l]) * w[L], comm), None)
 SUITE.both(
     "commuting product with lemma",
