@@ -139,8 +139,8 @@ x, A = sympy.MatrixSymbol("x", n, 1), sympy.MatrixSymbol("A", n, n)
 PLANTED = [
     (
         cut_ranges,
-        "not e.base.reverse)",
-        "e.base.reverse)",
+        "not e.reverse])",
+        "e.reverse])",
         (
             sympy.Inverse(LayerProduct(F[l + 1], (l, L))),
             LayerProduct(sympy.Inverse(F[l + 1]), (l, L)),
