@@ -109,7 +109,10 @@ class Verdict(Hinting):
         if not isinstance(trial, Counterexample):
             trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows, claim.given)
         found = trial.with_symbols(claim.origin)
-        return found.of_claim(claim.shown, claim.signature.tensors, claim.origin)
+        found = found.of_claim(claim.shown, claim.signature.tensors, claim.origin)
+        for values in self._decision.values:
+            found = found.outside(values)
+        return found
 
     @property
     def presupposes(self) -> tuple[Any, ...]:

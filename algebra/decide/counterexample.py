@@ -93,6 +93,20 @@ class Counterexample:
         sizes, indices = own(self.sizes), own(self.indices)
         return replace(self, sizes=sizes, indices=indices, scalars=own(self.scalars))
 
+    def outside(self, values: Mapping[sympy.Symbol, Any]) -> Counterexample:
+        """Return the counterexample to a claim, of one to its case at some values of its symbols.
+
+        The values are expressions in the symbols of the case; those that the claim has not go.
+        """
+        known = {**self.sizes, **self.indices}
+        made = {s: int(sympy.sympify(value).subs(known)) for s, value in values.items()}
+        parts = [sympy.sympify(value).free_symbols for value in values.values()]
+        gone = frozenset().union(*parts) - values.keys()
+        kept = {s: size for s, size in self.sizes.items() if s not in gone}
+        of_index = {s: number for s, number in made.items() if not s.is_positive}
+        sizes = {s: number for s, number in made.items() if s.is_positive}
+        return replace(self, sizes=kept | sizes, indices=self.indices | of_index)
+
     def of_claim(
         self, asked: Any, tensors: Mapping[str, Any], own: Iterable[Any]
     ) -> Counterexample:

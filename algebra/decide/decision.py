@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
+
+import sympy
 
 from otimes.algebra.decide.axiom_statements import Instance
 from otimes.algebra.decide.claim import Claim
@@ -37,7 +39,7 @@ class Decision:
     proof. `conditional`: whether the proof uses equations, which may be unsatisfiable. `strategy`:
     the name of the strategy that decided. `work`: the work units of the decision. `lemmas`: the
     decisions on the lemmas that were given; `cases` those on the cases of a free index, this one
-    the first of them.
+    the first of them. `values`: what symbols of the claim are in the case that is refuted.
     """
 
     status: Status
@@ -50,6 +52,7 @@ class Decision:
     work: int = 0
     lemmas: tuple[Decision, ...] = ()
     cases: tuple[Decision, ...] = ()
+    values: tuple[Mapping[sympy.Symbol, Any], ...] = ()
 
 
 Axioms = tuple[Sequence[Instance], dict[tuple[Any, Any], Decision]]

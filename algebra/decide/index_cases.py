@@ -43,12 +43,16 @@ FEW = 4  # terms that are written out
 
 
 class Case(NamedTuple):
-    """A claim at some values of a free index; `at` says at which."""
+    """A claim at some values of a free index; `at` says at which.
+
+    `values` has them by the symbols of the whole claim.
+    """
 
     at: str
     lhs: Any
     rhs: Any
     given: tuple[Any, ...]
+    values: Mapping[Symbol, Any]
 
 
 class Range(NamedTuple):
@@ -79,7 +83,9 @@ def in_cases(
             with suppress(OtimesError):
                 found.insert(0, decided(one.lhs, one.rhs, one.given))
                 if found[0].status == "refuted":
-                    return replace(found[0], reason=f"at {one.at} {found[0].reason}")
+                    reason = f"at {one.at} {found[0].reason}"
+                    values = (*found[0].values, one.values)
+                    return replace(found[0], reason=reason, values=values)
             if not found or found[0].status != "proved":
                 break
         if len(found) == len(cases) and all(one.status == "proved" for one in found):
@@ -126,7 +132,8 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
         ]
         shown = {s: v for s, v in values.items() if s.name != str(v)} or {index: name}
         at = " and ".join(f"{symbol} = {value}" for symbol, value in shown.items())
-        return Case(at, _at(lhs, values), _at(rhs, values), tuple(every))
+        kept = {s: s for v in values.values() for s in v.free_symbols - {name, rest}}
+        return Case(at, _at(lhs, values), _at(rhs, values), tuple(every), {**kept, **values})
 
     zero = sympy.S.Zero
     if most is not None:

@@ -6,6 +6,7 @@ import json
 from itertools import product
 from typing import Any
 
+import numpy as np
 import pytest
 import sympy
 
@@ -156,3 +157,15 @@ def test_a_case_may_have_cases_of_another_index() -> None:
 def test_other_symbols_are_no_indices(assumed: str) -> None:
     symbol = sympy.Symbol("i", integer=True, **{assumed: True})
     assert not list(case_lists(prod(F[l], symbol), prod(F[l], symbol), ()))
+
+
+def test_a_counterexample_to_a_case_is_one_to_the_claim() -> None:
+    square, turned = prod(F[l], i), prod(F[l].T, i)
+    found = decide(square, turned).counterexample
+    assert (found.sizes[L], found.indices[i]) == (len(found.arrays["F"]), found.indices[i])
+    assert 0 < found.indices[i] <= found.sizes[L]
+    assert {*found.sizes} == {n, L}
+    x, y = np.eye(found.sizes[n], dtype=object), np.eye(found.sizes[n], dtype=object)
+    for layer in found.arrays["F"][: found.indices[i]]:
+        x, y = layer @ x, layer.T @ y
+    assert (x[found.entry], y[found.entry]) == (found.lhs, found.rhs)
