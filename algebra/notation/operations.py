@@ -24,9 +24,11 @@ from otimes.algebra.notation.entrywise import entrywise_power, quotient
 from otimes.algebra.notation.partial import left_out_of
 from otimes.algebra.notation.printed import Printed
 from otimes.algebra.notation.symbols import (
+    Declared,
     default,
     formula_size,
     size_of,
+    text_of,
 )
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -300,10 +302,7 @@ class Operations(Printed):
         if isinstance(e.exponent, str) and e.exponent.startswith(r"\circ"):
             return entrywise_power(e, base, e.exponent)
         if e.exponent == "+":
-            raise NotationError(
-                "the pseudo-inverse is not in the language: write (AᵀA)⁻¹Aᵀ",
-                e.span,
-            )
+            return self._pseudo_inverse(e, base)
         exponent = -1 if e.exponent == "-1" else self._exponent(e)
         if base.shape is None:
             return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span)
@@ -315,6 +314,19 @@ class Operations(Printed):
         if exponent == -1:
             return Typed(base.shape, lambda: sympy.Inverse(base.build()), e.span)
         return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
+
+    def _pseudo_inverse(self, e: Power, base: Typed) -> Typed:
+        """Read a pseudo-inverse as a symbol of its own, with the shape of the transpose."""
+        name = bare(e.base)
+        if self.symbols.printed or base.shape is None or not isinstance(name, Name):
+            raise NotationError(
+                "the pseudo-inverse is not in the language: write (AᵀA)⁻¹Aᵀ", e.span
+            )
+        if any(mentions(latex(name), scope[0]) for scope in self.bound):
+            raise NotationError("a pseudo-inverse under a sum is not in the language", e.span)
+        self.doubts.append(f"{self.quoted(e)} was taken as a matrix of its own")
+        text = f"{text_of(name)}⁺"
+        return self._matrix_symbol(name, text, base.shape[::-1], Declared("matrix"))
 
     def _exponent(self, e: Power) -> Any:
         """Return an exponent: a small whole number, or one made of sizes if these are printed."""

@@ -56,6 +56,8 @@ FACTORED = re.compile(
     re.IGNORECASE,
 )
 
+PSEUDO = re.compile(r"\bpseudo-?\s?inverses?\b|\bMoore\b", re.IGNORECASE)
+
 
 def check_document(
     path: str | Path,
@@ -109,6 +111,7 @@ def _checked(
     context.labelled = labelled(items)
     context.ahead = defined_in(items)
     context.factored = bool(FACTORED.search(prose.text))
+    context.pseudo = bool(PSEUDO.search(prose.text))
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
     context.kinds = confirmed(items)

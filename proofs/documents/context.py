@@ -44,6 +44,7 @@ from otimes.proofs.documents.hypotheses import (
 )
 from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.members import Member
+from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
@@ -90,6 +91,7 @@ class Context:
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
     factored: bool = False  # whether the text is about singular values or eigendecompositions
+    pseudo: bool = False  # whether the text is about pseudo-inverses
     sentence: str = ""  # the words of the sentence that is judged, without its formulas
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
@@ -409,7 +411,9 @@ class Context:
         for hypothesis, named in about:
             if named & mine:
                 found += with_superscripts(hypothesis, names)
-        return [*found, *of_roots(names)]
+        inverses = (e for node in nodes for e in walk(node) if is_pseudo_inverse(e))
+        penrose = [h for e in inverses for h in of_pseudo_inverse(e)] if self.pseudo else []
+        return [*found, *of_roots(names), *penrose]
 
 
 def _is_in(definition: Definition, nodes: Sequence[Node]) -> bool:
@@ -441,13 +445,15 @@ def _replaced(
     node: Any, known: Callable[[str], Definition | None], used: dict[str, Definition]
 ) -> Any:
     def change(part: Any) -> Any:
-        if not isinstance(part, Name | Apply | Derivative):
+        if not isinstance(part, Name | Apply | Derivative) and not is_pseudo_inverse(part):
             return None
         text = latex(part)
         definition = known(text)
         if definition is not None:
             used[text] = definition
             return Group(definition.rhs, stands_for=part)
+        if isinstance(part, Power):
+            return None
         if isinstance(part, Derivative):  # by the chain rule it may be another expression
             return part
         return part if isinstance(part, Name) else with_arguments(part, change)

@@ -50,6 +50,7 @@ from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
+from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.source import Document
 
 SOON = 8  # lines after a factorization, on which it is said what its factors are
@@ -236,6 +237,8 @@ class Definitions:
     def _defines(self, left: Node, right: Node, announced: bool, line: int = 0) -> bool:
         """Return whether an equation defines its left side: a symbol or a function, not met yet."""
         term = bare(left)
+        if is_pseudo_inverse(term):
+            return latex(term) not in self.context.definitions
         if not isinstance(term, Name | Apply | Derivative) or is_constant(term):
             return False
         if self.context.is_circular(term, right):

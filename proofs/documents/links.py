@@ -65,6 +65,7 @@ from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.parts_of_functions import of_part
+from otimes.proofs.documents.pseudo_inverses import PENROSE, conditions, is_pseudo_inverse
 from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
@@ -458,6 +459,35 @@ class LinkChecker(Definitions):
         sure = found.verdict in ("proved", "refuted", "shape")
         return found if sure or not plain else None
 
+    def _inverted(self, left: Node, right: Node, item: Item) -> Found | None:
+        """Return the verdict on a pseudo-inverse by the conditions of Penrose, None if open.
+
+        Exactly one matrix satisfies all four.
+        """
+        whole = bare(left)
+        if not (is_pseudo_inverse(whole) and self.context.pseudo):
+            return None
+        if latex(whole) in self.context.definitions:
+            return None
+        used: dict[str, Definition] = {}
+        base = Group(self.context.unfolded(whole.base, used))
+        with_definitions = f", with {named(used)}" if used else ""
+        given: list[str] = []
+        for condition in conditions(base, Group(right)):
+            found = self.judge.claim(*condition, item.line, "")
+            given += found.hypotheses
+            if found.verdict == "refuted" and not has_assumption(
+                self.document.sentence_before(item.formula)
+            ):
+                shown = conditions(whole.base, whole)[0]
+                why = f"{found.why}; a pseudo-inverse has {latex(shown[0])} = {latex(shown[1])}"
+                return replace(found, why=f"{why}{with_definitions}", suggestion="")
+            if found.verdict != "proved":
+                return None
+        self.context.define(whole, right, item.line)
+        why = f"it satisfies the four conditions of Penrose{with_definitions}"
+        return Found("proved", why, hypotheses=tuple(dict.fromkeys(given)), facts=PENROSE)
+
     def _derived(self, left: Node, right: Node, item: Item) -> Found | None:
         """Return the verdict on a derivative that definitions and the chain rule decide, or None.
 
@@ -577,6 +607,9 @@ class LinkChecker(Definitions):
             return replace(applied, verdict="undecided", why="it is false without the condition")
         if applied is not None:
             return applied
+        derived = self._inverted(left, right, item) if k == 0 else None
+        if derived is not None:
+            return derived
         derived = self._derived(left, right, item) if k == 0 else None
         if derived is not None:
             return derived
