@@ -36,12 +36,16 @@ CIRCUITS = {
 
 @dataclass(frozen=True, slots=True)
 class Hypothesis:
-    """An equation that may hold, its origin, and whether the document declares it."""
+    """An equation that may hold, its origin, and whether the document declares it.
+
+    `line` is where a sentence says it, 0 for one that counts everywhere.
+    """
 
     lhs: Node
     rhs: Node
     origin: str
     declared: bool
+    line: int = 0
 
     def __str__(self) -> str:
         where = f" ({self.origin})" if self.origin else ""

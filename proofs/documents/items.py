@@ -254,7 +254,7 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
                 lhs, rhs = with_columns_of_ones(left, right)
                 said = assumed or (eigen and _is_of_eigenvector(lhs, rhs))
                 if _is_compound(lhs) and (is_constant(rhs) or said):
-                    yield Hypothesis(lhs, rhs, f"line {item.line}", declared=said)
+                    yield Hypothesis(lhs, rhs, f"line {item.line}", said, item.line)
 
 
 def _links(statement: Statement) -> list[tuple[Node, Node]]:

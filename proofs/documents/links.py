@@ -29,6 +29,7 @@ from otimes.algebra.notation.tree import (
     Statement,
     Sum,
     bare,
+    is_constant,
     latex,
     walk,
 )
@@ -56,6 +57,7 @@ from otimes.proofs.documents.circumstances import (
 from otimes.proofs.documents.conclusions import equations_in, is_concluded, refuted_by, says_more
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.declared_again import declared_again, without
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.derivatives import by_chain_rule
@@ -104,6 +106,7 @@ class LinkChecker(Definitions):
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
         self.suspects = Suspects()
+        self.said = 0  # how many of the columns of ones that words name are defined
 
     def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
@@ -147,6 +150,14 @@ class LinkChecker(Definitions):
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
         self._leave_cases(item.line)
+        while self.said < len(self.context.ones):
+            offset, name = self.context.ones[self.said]
+            if offset > item.formula.start:
+                break
+            self.said += 1
+            row = self.document.row(offset)
+            if not is_constant(name):
+                self.context.define(name, self._ones(name, row), row)
         if item.error is not None:
             if self._states(item):
                 yield self._unread(item, item.error)
@@ -168,12 +179,32 @@ class LinkChecker(Definitions):
                 try:
                     spent = steps_done() - self.begun > MOST_WORK * STEPS
                     found = Found("undecided", SPENT) if spent else self.link(item, statement, k)
+                    found = found and self._unless_declared_again(item, statement, k, found)
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
                 if found is not None:
                     equation = self._equation(item, statement, k, found)
                     self._note_suspects(equation, found, item.line, statement, k)
                     yield equation
+
+    def _ones(self, name: Name, line: int) -> Node:
+        """Return a column of ones, of as many entries as a symbol is declared with."""
+        known = self.context.symbols_at(line).lookup(name)[1]
+        size = "".join(map(str, known.rows)) if known is not None else ""
+        below = rf"_{{{size}}}" if re.fullmatch(r"[A-Za-z](?:_[A-Za-z])?|\d+", size) else ""
+        return parse_formula(rf"\mathbf{{1}}{below}")[0].terms[0]
+
+    def _unless_declared_again(
+        self, item: Item, statement: Statement, k: int, found: Found
+    ) -> Found:
+        """Return a proof without what was said of symbols before these were declared again."""
+        left, right = statement.terms[k], statement.terms[k + 1]
+        again = declared_again(self.context, [left, right], item.line)
+        if found.verdict != "proved" or again is None:
+            return found
+        with without(self.context, again):
+            anew = self.judge.claim(left, right, item.line, item.formula.tex)
+        return anew if anew.verdict == "proved" else Found("needs-hypothesis", str(again))
 
     def _states(self, item: Item) -> bool:
         """Return whether a formula that was not read may state something."""
@@ -638,11 +669,11 @@ class LinkChecker(Definitions):
             new = self._introduced(left, right)
             if new:
                 self.introduced |= dict.fromkeys(new, item.line)
-                given = Hypothesis(left, right, f"line {item.line}", declared=True)
+                given = Hypothesis(left, right, f"line {item.line}", True, item.line)
                 self.context.hypotheses.append(given)
                 return Found("definition", f"it introduces {', '.join(new)}")
         if k == 0 and self._describes(left, right, item.line):
-            given = Hypothesis(left, right, f"line {item.line}", declared=True)
+            given = Hypothesis(left, right, f"line {item.line}", True, item.line)
             self.context.hypotheses.append(given)
             return Found("definition", "it says what a symbol is that was just introduced")
         known = self.context.definitions.get(latex(bare(left))) if k == 0 else None

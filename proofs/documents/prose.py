@@ -87,6 +87,13 @@ PROJECTED = re.compile(
     re.IGNORECASE,
 )
 NAMED_SHAPE = re.compile(rf"((?:un)?embedding) matrix(?: \w+)? is {M}", re.IGNORECASE)
+OF_ONES = re.compile(
+    rf"{LIST}\s*,?\s+(?:(?:is|are|be|denotes?|as|for)\s+)?(?:the|a)\s+"
+    r"(?:(?:column(?:\s+vector)?|vector)\s+(?:of\s+(?:all\s+)?ones|"
+    r"whose\s+entries\s+are\s+all\s+(?:one|1))\b|"
+    r"(?:all[- ])?ones\s+(?:column(?:\s+vector)?|vector)\b)",
+    re.IGNORECASE,
+)
 EACH = r"(?! (?:each|every|all) (?:heads?|layers?|positions?|tokens?)\b)"
 LOCALLY = re.compile(
     rf"\b(?:if|when|where|for{EACH}|any|every(?! (?:head|layer|position|token)\b)|suppose)\b",
@@ -263,14 +270,26 @@ def said_in(prose: Prose) -> tuple[list[Said], list[Word], str, set[str]]:
     return said, [*_words(prose)], convention_of(prose.text), elementwise
 
 
+def columns_of_ones(prose: Prose) -> list[tuple[int, Name]]:
+    """Return the symbols that a text says are columns of ones, with the offsets of the words."""
+    return [
+        (prose.offset(match.end()), name)
+        for match in OF_ONES.finditer(prose.text)
+        for name in prose.subjects(match[1])
+    ]
+
+
 def softmax_in(prose: Prose) -> str:
     """Return along what a text says that its softmax runs: "rows", "columns" or nothing."""
     found = set()
     for along, words in (("rows", BY_ROWS), ("columns", BY_COLUMNS)):
-        named = rf"softmax,? \(?(?:(?:is|are|taken|applied|computed|acting|acts) ){{0,3}}{words}"
-        if re.search(rf"{named}|\b{words} softmax", prose.text, re.IGNORECASE):
+        words = words.replace(" ", r"\s+")
+        named = (
+            rf"softmax,?\s+\(?(?:(?:is|are|taken|applied|computed|acting|acts)\s+){{0,3}}{words}"
+        )
+        if re.search(rf"{named}|\b{words}\s+softmax", prose.text, re.IGNORECASE):
             found.add(along)
-        for match in re.finditer(rf"{M},? \(?(?:(?:taken|applied) )?{words}", prose.text):
+        for match in re.finditer(rf"{M},?\s+\(?(?:(?:taken|applied)\s+)?{words}", prose.text):
             if "softmax" in prose.formulas[int(match[1])].tex.lower():
                 found.add(along)
     return found.pop() if len(found) == 1 else ""

@@ -35,6 +35,7 @@ SAID = [
         rf"\b(?:let|given|take|for|of|two|some|and) {SIDE}s\s+(?P<names>{LIST}){NOT_OF}",
         rf"(?P<names>{LIST}),?\s+{IS}{SIDE}[- ]vectors?\b{NOT_OF}",
         rf"(?P<names>{LIST}),?\s+{IS}{SIDE}s?{END}",
+        rf"(?P<names>{LIST}),?\s+{IS}the\s+{SIDE}(?:\s+vector)?\s+of\s+(?:all\s+)?ones\b",
         rf"(?P<names>{M})\s*[,(]\s*(?:an?\s+)?{SIDE}[- ]vectors?\b{NOT_OF}",
         rf"^[|\s]*(?P<names>{LIST})\s*[|&][^\n]*?\b{SIDE}[- ]vectors?\b{NOT_OF}",
         rf"^[|\s]*(?P<names>{LIST})\s*[|&][^\n]*?[|&]\s*{SIDE}\s*(?:[|&]|\\\\|$)",

@@ -1,0 +1,65 @@
+"""A symbol that is declared again may be another one; columns of ones that words name."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+DEFINED = (
+    "Let $A \\in \\mathbb{R}^{n \\times n}$, $P = I_n - \\frac1n 1 1^\\top$. "
+    "Then $P A = A - \\frac1n 1 1^\\top A$."
+)
+SUPPOSED = "Let $P \\in \\mathbb{R}^{n \\times n}$ with $P P = P$. Then $P P P = P$."
+NEW = "Let $P \\in \\mathbb{R}^{n \\times n}$ be a matrix. Then $P P P = P P$."
+ANY = "For any matrix $P \\in \\mathbb{R}^{n \\times n}$, $P P P = P P$."
+SAME = "Then $P P P = P P$."
+
+
+@pytest.mark.parametrize("said", [DEFINED, SUPPOSED])
+@pytest.mark.parametrize(
+    ("later", "verdict"),
+    [
+        (f"# Two\n\n{NEW}", "needs-hypothesis"),
+        (f"# Two\n\n{SAME}", "proved"),
+        (SAME, "proved"),
+        (ANY, "needs-hypothesis"),
+        (f"# Two\n\n{NEW.replace('P P P = P P', '(P P) P = P (P P)')}", "proved"),
+    ],
+)
+def test_what_was_said_of_another_one_is_asked_for(said: str, later: str, verdict: str) -> None:
+    *_, last = check_text(f"# One\n\n{said}\n\n{later}").equations
+    assert last.verdict == verdict
+    assert verdict == "proved" or "line 3" in last.why
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Let $e \\in \\mathbb{R}^d$ be the column of ones.",
+        "Let $e \\in \\mathbb{R}^d$ denote the all-ones vector.",
+        "where $e \\in \\mathbb{R}^d$ is the vector of\nall ones.",
+        "Let $e \\in \\mathbb{R}^d$ be the column of ones, $e^\\top e = d$.",
+    ],
+)
+def test_a_column_of_ones_has_ones(words: str) -> None:
+    claims = {
+        "C e = 0": "proved",
+        "\\frac{1}{d^2} e e^\\top e e^\\top = \\frac{1}{d} e e^\\top": "proved",
+        "e e^\\top = I_d": "refuted",
+    }
+    text = f"{words} Let $C = I_d - \\frac{{1}}{{d}} e e^\\top$. Then ${'$ and $'.join(claims)}$."
+    found = {each.tex: each.verdict for each in check_text(text).equations}
+    assert {claim: found[claim] for claim in claims} == claims
+
+
+def test_a_column_of_other_entries_is_none_of_ones() -> None:
+    text = "Let $e \\in \\mathbb{R}^d$ be a column, and $C = I_d - \\frac1d e e^\\top$. $C e = 0$."
+    assert check_text(text).equations[-1].verdict != "proved"
+
+
+def test_the_axis_of_a_softmax_counts_in_all_sections() -> None:
+    said = "Let $S \\in \\mathbb{R}^{n \\times n}$, where the softmax is taken\nrow by row."
+    claim = "For every column $c \\in \\mathbb{R}^n$, $\\operatorname{softmax}(S + 1 c^\\top)"
+    text = f"# A\n\n{said}\n\n# B\n\n{claim} = \\operatorname{{softmax}}(S)$."
+    assert check_text(text).equations[-1].verdict == "refuted"
