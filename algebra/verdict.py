@@ -107,7 +107,10 @@ class Verdict(Hinting):
         if callable(trial):
             trial = trial()
         if not isinstance(trial, Counterexample):
-            trial = shrink(claim.lhs, claim.rhs, claim.signature, trial, claim.allows, claim.given)
+            defined = claim.defined
+            how = (claim.completed, defined) if defined else ()
+            sides = claim.lhs, claim.rhs, claim.signature
+            trial = shrink(*sides, trial, claim.allows, claim.given, *how)
         found = trial.with_symbols(claim.origin)
         found = found.of_claim(claim.shown, claim.signature.tensors, claim.origin)
         for values in self._decision.values:

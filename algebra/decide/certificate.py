@@ -397,7 +397,7 @@ class Writer(Trees):
                 "fact": number,
                 "coefficient": self.number(coefficient, use.divisors),
                 "at": [
-                    context.value(at.get(name), *moved[name])
+                    context.value(at.get(_index_of(name, moved)), *moved[name][:2])
                     if name in moved
                     else [-2] * (scope.depths[latest[name]] == "step")
                     if name in latest
@@ -591,3 +591,8 @@ def from_json(text: str) -> dict[str, Any]:
     if not isinstance(made, dict) or made.get("schema") != SCHEMA:
         raise LanguageError(f"this is not a certificate of schema {SCHEMA}")
     return made
+
+
+def _index_of(name: str, moved: Mapping[str, Sequence[Any]]) -> Any:
+    """Return the name of the index at which that of a fact is; None where that is a number."""
+    return moved[name][2] if len(moved[name]) > 2 else name

@@ -13,7 +13,8 @@ from otimes.algebra.decide.counterexample import with_positive_entries, with_thi
 from otimes.algebra.decide.empty_ranges import not_evaluated, refuse_short_sums
 from otimes.algebra.decide.induction import depths_of
 from otimes.algebra.decide.orders import orders_of
-from otimes.algebra.decide.satisfy import holds, satisfying
+from otimes.algebra.decide.rolled import is_rolled_out
+from otimes.algebra.decide.satisfy import holds, rolled_in, satisfying
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
 from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.affine import AffineMember
@@ -250,6 +251,15 @@ class Claim:
             return found
         positive = with_positive_entries(found, signature)
         return positive if holds(self.given, positive) else found
+
+    @property
+    def defined(self) -> frozenset[str]:
+        """The names of the families that recurrences among the hypotheses define."""
+        return frozenset(n for n in self.signature.tensors if is_rolled_out(n, self.given))
+
+    def completed(self, assignment: Assignment) -> Assignment:
+        """Return an assignment with the families that recurrences define computed from others."""
+        return rolled_in(self.given, assignment)
 
     def allows(self, assignment: Assignment) -> bool:
         """Return whether the hypotheses hold at an assignment."""

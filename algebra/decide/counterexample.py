@@ -10,7 +10,7 @@ from __future__ import annotations
 import keyword
 import random
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import count as integers_from
@@ -347,9 +347,12 @@ def shrink(
     trial: Trial,
     allowed: Callable[[Assignment], bool] = lambda _: True,
     given: Iterable[tuple[sympy.Basic, sympy.Basic]] = (),
+    completed: Callable[[Assignment], Assignment] = lambda a: a,
+    defined: Collection[str] = (),
 ) -> Counterexample:
     """Return the trial made small: sizes first, then entries towards 0 and 1.
 
+    Of `defined` arrays the entries are what the others make them: `completed` computes these.
     `allowed` decides whether an assignment satisfies the hypotheses `given`; conditions on sizes,
     signs and inequalities are kept. The search for a smaller trial has a budget of its own.
     """
@@ -358,6 +361,7 @@ def shrink(
     def differs_at(assignment: Assignment) -> Trial | None:
         try:
             spend(TRIAL)
+            assignment = completed(assignment)
             fits = admits(signature, assignment) and allowed(assignment)
             return differs(lhs, rhs, assignment) if fits else None
         except Exhausted:
@@ -367,7 +371,7 @@ def shrink(
 
     with Budget(SHRINKING) as work:
         trial = _shrink_sizes(differs_at, signature, trial, roots)
-        trial = _shrink_entries(differs_at, signature, trial, roots)
+        trial = _shrink_entries(differs_at, signature, trial, defined)
     a = trial.assignment
     return Counterexample(
         sizes={symbol: a.sizes[name] for name, symbol in signature.sizes.items()},
@@ -456,8 +460,10 @@ def _cut(signature: Signature, a: Assignment, sizes: dict[str, int]) -> Assignme
 
 
 def _shrink_entries(
-    differs_at: DiffersAt, signature: Signature, trial: Trial, roots: dict[str, int]
+    differs_at: DiffersAt, signature: Signature, trial: Trial, defined: Collection[str]
 ) -> Trial:
+    roots = signature.roots
+
     def attempt(smaller: Assignment) -> bool:
         nonlocal trial
         better = differs_at(smaller)
@@ -471,7 +477,8 @@ def _shrink_entries(
             scalars = {**trial.assignment.scalars, name: small ** roots.get(name, 1)}
             if current == scalars[name] or attempt(replace(trial.assignment, scalars=scalars)):
                 break
-    for name, array in list(trial.assignment.arrays.items()):
+    others = {n: x for n, x in trial.assignment.arrays.items() if n not in defined}
+    for name, array in others.items():
         for place in array.places():
             if not steps_left():
                 return trial

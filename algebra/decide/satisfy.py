@@ -143,7 +143,8 @@ def solved_for(
     order = list(signature.tensors)
     draw.shuffle(order)
     later_known = last_to_be_known(order, solved)
-    if later_known is not None and draw.random() < 0.7:  # else what they are of is solved for
+    made = any(name.rstrip("′").endswith("^") for name in order)  # families that stand for powers
+    if later_known is not None and (made or draw.random() < 0.7):  # else other ones are solved for
         order, solve.in_order = later_known, True
     solve.of_signs = draw.random() < 0.5  # all alike: drawn in different ways, few fit each other
     powers = sorted({name for pair in solved for name in _in_powers(*pair)})
@@ -164,6 +165,16 @@ def solved_for(
         assignment = found
     fits = admits(signature, assignment) and holds(given, assignment, evaluation)
     return assignment if fits else None
+
+
+def rolled_in(given: Sequence[Pair], assignment: Assignment) -> Assignment:
+    """Return an assignment with the families that recurrences among hypotheses define computed."""
+    names = [name for name in assignment.arrays if is_rolled_out(name, given)]
+    for name in (last_to_be_known(names, given) if names else None) or ():
+        array = rolled_out(name, given, assignment, _at_every_index, WHOLE.value)
+        if array is not None:
+            assignment = replace(assignment, arrays={**assignment.arrays, name: array})
+    return assignment
 
 
 def holds(given: Sequence[Pair], assignment: Assignment, evaluation: Evaluation = WHOLE) -> bool:

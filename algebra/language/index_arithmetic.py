@@ -35,6 +35,7 @@ from sympy import Symbol
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.errors import LanguageError, OtimesError, ShapeError
+from otimes.algebra.language import window_families
 from otimes.algebra.language.affine import (
     AffineMember,
     affine_member,
@@ -80,6 +81,7 @@ from otimes.algebra.language.shifted_entries import with_shifts
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
+from otimes.algebra.language.window_families import Reach, Window, lasts, window_of
 
 Found = TypeVar("Found")
 Wider = dict[str, tuple[Any, Family]]  # families with more members, and how many more at each end
@@ -120,21 +122,22 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
         for term in sympy.expand(part.exp).args * isinstance(part.exp, sympy.Add)
     )
     powers: Powers = {}
+    windows: dict[Window, Reach] = {}
     wider: Wider = {}
     for _ in range(ROUNDS):
-        known, reached = len(powers), {name: family for name, (_, family) in wider.items()}
+        known, seen_windows = len(powers), dict(windows)
+        reached = {name: family for name, (_, family) in wider.items()}
         elaboration = _Elaboration(names_in(*everything), affine, sizes, powers, wider)
         elaboration.limits = dict(limits)
-        elaboration.often = often
+        elaboration.often, elaboration.windows = often, windows
         made = [elaboration.walk(side, free) for side in sides]
         pairs, elaboration.limits = [], {}
         for pair in given:
             own = {**free, **scan(pair, affine)}
             pairs.append((elaboration.walk(pair[0], own), elaboration.walk(pair[1], own)))
         # else all powers of these matrices, and all members of these families, are written anew
-        if len(powers) == known and reached == {
-            name: family for name, (_, family) in wider.items()
-        }:
+        same = len(powers) == known and seen_windows == windows
+        if same and reached == {name: family for name, (_, family) in wider.items()}:
             break
     else:
         raise LanguageError(
@@ -142,7 +145,12 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
         )
     made, pairs = without_inverses(made, pairs) if affine else (made, pairs)
     made, pairs = without_inverse_layers(made, pairs, sizes)
-    return made, [*pairs, *[one for base in powers for one in definitions(base, powers[base])]]
+    defined = [one for base in powers for one in definitions(base, powers[base])]
+    for window, reach in windows.items():
+        families = {name: family for name, (_, family) in wider.items()}
+        walk = partial(elaboration.walk, ranges={})
+        defined += window_families.definitions(window, reach, families, walk)
+    return made, [*pairs, *defined]
 
 
 def _affine_families(
@@ -196,7 +204,8 @@ def is_subtracted(e: Any, index: Symbol) -> bool:
     """Return whether an index has a negative factor in an index of a member, or in an exponent."""
     members = [i for m in e.atoms(FamilyMember) for i in m.indices]
     exponents = [power.exp for power in e.atoms(sympy.Pow, sympy.MatPow)]
-    return any(sympy.expand(value).coeff(index) < 0 for value in (*members, *exponents))
+    counts = [product.count for product in e.atoms(LayerProduct)]
+    return any(sympy.expand(x).coeff(index) < 0 for x in (*members, *exponents, *counts))
 
 
 def _plain_bindings(e: Any, ranges: Ranges) -> Ranges:
@@ -251,6 +260,7 @@ class _Elaboration:
         self.wider = wider  # the families with members that only masked terms have
         self.limits: dict[Symbol, tuple[Any, Any]] = {}  # the first and last values of indices
         self.turned: set[Symbol] = set()  # the indices that are subtracted in a sum over them
+        self.windows: dict[Window, Reach] = {}  # the families of products that a sum moves
         self.often: Counter[Any] = Counter()  # in how many sums that are exponents a term is
         self.affine = affine  # the names of families with members at affine indices
         self.sizes = sizes
@@ -328,6 +338,8 @@ class _Elaboration:
 
     def layers(self, e: LayerProduct, ranges: Ranges) -> Any:
         """Return a product over layers; over L + 1 of them, the last one split off."""
+        if e.count.free_symbols & self.turned:
+            return self.window(e, ranges)
         made = self.plain(e, ranges)
         fewer, ends = _split(e.count) if only_in_members(made.body, e.index) else (e.count, [])
         if not ends:
@@ -336,6 +348,40 @@ class _Elaboration:
         first = LayerProduct(kept, (e.index, fewer), e.reverse)
         last = [moved(made.body, {e.index: (end, 1)}) for end in ends]
         return matmul(first, *last) if e.reverse else matmul(*last[::-1], first)
+
+    def window(self, e: LayerProduct, ranges: Ranges) -> Any:
+        """Return a product over layers that a sum moves as a member of a family."""
+        found = window_of(e, ranges.keys())
+        if found is None:
+            raise LanguageError(
+                f"the layers of {short_text(e)} are not those of one sequence, from one of them on"
+            )
+        (window, first), count = found, sympy.expand(e.count)
+        ends = [(first + more, last - first - count - more) for more, last in lasts(window)]
+        least = [least_value(sympy.expand(x), self.limits, ranges) for end in ends for x in end]
+        if None in [*least, least_value(count, self.limits, ranges)]:
+            raise LanguageError(f"nothing says that all layers of {short_text(e)} exist")
+        known = self.windows.get(window)
+        longest, farthest = (reach_of(x, ranges) or sympy.S.One for x in (count, first))
+        if known is not None:
+            longest = _larger(known.longest, longest)
+            farthest = _larger(known.farthest, farthest)
+        name = known.family.name if known is not None else self.fresh("Φ^").name
+        counts = [(-longest, longest), (-farthest, farthest)]
+        family = Family(name, counts, *e.shape)
+        self.windows[window] = Reach(family, longest, farthest)
+        for member in window.layer.atoms(FamilyMember):
+            self.widen(member.family, sympy.expand(longest + farthest + 1))
+        return affine_member(family, [count, first], ranges, lambda *_: True)
+
+    def widen(self, family: Family, more: Any) -> None:
+        """Let a family have more members at both ends, which no claim evaluates."""
+        reach, _ = self.wider.get(family.name, (sympy.S.Zero, family))
+        if not never_negative(reach - more):
+            reach = more if never_negative(more - reach) else sympy.expand(reach + more)
+            ends = zip(family.firsts, family.counts, strict=True)
+            counts = [(first - reach, first + count - 1 + reach) for first, count in ends]
+            self.wider[family.name] = reach, Family(family.name, counts, *family.shape)
 
     def orders(self, e: OrderSum, ranges: Ranges) -> Any:
         """Return a sum over paths; over L + 1 layers, the paths without and with the last."""
@@ -446,22 +492,17 @@ class _Elaboration:
         """
         name, beyond = e.family.name, []
 
+        whole = {index: (sympy.S.Zero, count - 1) for index, count in ranges.items()}
+
         def exists(index: Any, first: Any, last: Any) -> bool:
-            least = [
-                least_value(sympy.expand(x), self.limits, ranges)
-                for x in (index - first, last - index)
-            ]
-            beyond.append(index)
-            return None not in least
+            ends = [sympy.expand(x) for x in (index - first, last - index)]
+            if None in [least_value(x, whole, ranges) for x in ends]:
+                beyond.append(index)
+            return None not in [least_value(x, self.limits, ranges) for x in ends]
 
         made = affine_member(e.family, e.indices, ranges, exists)
         for index in beyond:
-            reach, _ = self.wider.get(name, (sympy.S.Zero, e.family))
-            if not never_negative(reach - (more := reach_of(index, ranges))):
-                reach = more if never_negative(more - reach) else sympy.expand(reach + more)
-                ends = zip(e.family.firsts, e.family.counts, strict=True)
-                counts = [(first - reach, first + count - 1 + reach) for first, count in ends]
-                self.wider[name] = reach, Family(name, counts, *e.family.shape)
+            self.widen(e.family, reach_of(index, ranges))
         _, family = self.wider.get(name, (0, e.family))
         return AffineMember(family, *made.args[1:])
 
@@ -552,6 +593,13 @@ class _Elaboration:
         name = fresh_name(name, self.names)
         self.names.add(name)
         return Symbol(name, integer=True)
+
+
+def _larger(one: Any, other: Any) -> Any:
+    """Return the larger of two sizes, or one that is as large as both."""
+    if never_negative(one - other):
+        return one
+    return other if never_negative(other - one) else sympy.expand(one + other)
 
 
 def _split(count: Any) -> tuple[Any, list[Any]]:

@@ -12,8 +12,10 @@ from sympy import MatPow, MatrixSymbol, ZeroMatrix
 import otimes as ot
 from otimes.algebra.decide import satisfy
 from otimes.algebra.decide.claim import Claim
+from otimes.algebra.errors import LanguageError
+from otimes.algebra.language.index_arithmetic import elaborated
 from otimes.algebra.verdict import decide
-from tests.algebra.decide.attack import rejected
+from tests.algebra.decide.attack import proof_alone, rejected
 from tests.algebra.decide.unrolled import W, d, ga, i, j, k, m, n, s, t, tot
 
 A, u = ot.Family("A", (n,), d, d), ot.Family("u", (n,), d, 1)
@@ -37,7 +39,22 @@ def upto(base: Any) -> Any:
     return ot.HeadSum(power(i - j) * u[j], (j, 0, i))
 
 
+def added(first: Any, reverse: bool = False) -> Any:
+    """Return the sum over positions before i of u[j] times the layers from `first` on."""
+    layers = ot.LayerProduct(A[first + s], (s, i - 1 - j), reverse)
+    return tot(layers * u[j], j, i)
+
+
+gated = [(x[t + 1], A[t] * x[t] + u[t])]
+from_zero = [*gated, (x[0], ZeroMatrix(d, 1))]
 TRUE: dict[str, Any] = {
+    "gated state from zero": (x[i], added(j + 1), from_zero),
+    "gated state": (x[i], window(i, 0) * x[0] + added(j + 1), gated),
+    "gated by rows": (
+        x[i].T,
+        tot(u[j].T * ot.LayerProduct(A[j + 1 + s].T, (s, i - 1 - j), True), j, i),
+        from_zero,
+    ),
     "cut at a position": (window(i, j) * window(j, 0), window(i, 0)),
     "cut between two": (window(i, k) * window(k, j), window(i, j)),
     "one more": (window(i + 1, j), A[i] * window(i, j)),
@@ -51,6 +68,9 @@ TRUE: dict[str, Any] = {
     "decayed state": (x[i], MatPow(W, i) * x[0] + before(W), [(x[t + 1], W * x[t] + u[t])]),
 }
 FALSE: dict[str, Any] = {
+    "gated a position early": (x[i], added(j), from_zero),
+    "gated in the other order": (x[i], added(j + 1, True), from_zero),
+    "gated with two states": (x[i], window(i, 0) * x[0] + added(j + 1), from_zero[1:]),
     "cut in the wrong order": (window(k, j) * window(i, k), window(i, j)),
     "one more on the right": (window(i + 1, j), window(i, j) * A[i]),
     "another first position": (window(i, j), window(i, 0)),
@@ -83,6 +103,31 @@ def test_a_near_miss_is_refuted(claim: Any) -> None:
     found = verdict.counterexample
     assert found is not None
     assert {*found.arrays} <= {"A", "C", "W", "u", "x"}
+
+
+def test_no_window_is_proved_to_be_another() -> None:
+    with proof_alone():
+        assert decide(*FALSE["gated a position early"], budget=0.1).status == "undecided"
+
+
+def test_the_numbers_of_a_gated_state_are_those_of_loops() -> None:
+    found = decide(*FALSE["gated a position early"]).counterexample
+    assert found is not None
+    gates, states, inputs = (found.arrays[name] for name in ("A", "x", "u"))
+    at = found.indices[i]
+    total = 0 * inputs[0]
+    for first in range(at):
+        moved = inputs[first]
+        for layer in range(first, at - 1):
+            moved = gates[layer] @ moved
+        total = total + moved
+    assert (found.lhs, found.rhs) == (states[at][found.entry], total[found.entry])
+
+
+def test_a_window_with_layers_that_do_not_exist_is_refused() -> None:
+    assert len(elaborated([added(j + 2)])[1]) == 2  # no layer at all is left for j = i - 1
+    with pytest.raises(LanguageError, match="all layers"):
+        elaborated([added(j + 3)])
 
 
 def test_what_recurrences_define_is_computed_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
