@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import sympy
@@ -52,6 +53,7 @@ from otimes.algebra.notation.typed import (
 from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE
 
 ROWS = "softmax was taken along rows"
+OF_NUMBERS = frozenset(ELEMENTWISE.values()) - {"log"}  # which numbers have a logarithm is not said
 
 
 class Functions(Operations):
@@ -60,7 +62,7 @@ class Functions(Operations):
     # -- functions ---------------------------------------------------------------------------------
 
     def apply(self, e: Apply) -> Typed:
-        e = with_axis(e)
+        e = with_axis(_as_relu(e))
         base = e.function.base
         if base in BEYOND or (base in ("\\nabla", "\\partial", "inner") and base != "inner"):
             raise NotationError(f"{base} is not in the language", e.span)
@@ -178,6 +180,9 @@ class Functions(Operations):
         name = ELEMENTWISE.get(e.function.base, letters(e.function.base, ""))
         if argument.shape is None and argument.known and name in OF_MATRICES:
             raise NotationError(f"{name} of a number is not in the language", e.span)
+        if argument.shape is None and argument.known and name in OF_NUMBERS:
+            one = sympy.Identity(1)
+            return Typed(None, lambda: _of_number(name, matmul(argument.build(), one)), e.span)
         if argument.shape is None:
             return self._opaque(e, [argument])
         if name in ("exp", "log"):
@@ -261,11 +266,29 @@ class Functions(Operations):
         if e.mark == "|" and any(isinstance(each, Grid) for each in walk(e.argument)):
             what = f"{self.quoted(e)} may be a determinant, or be taken entry by entry"
             raise NotationError(f"{what}: it is not in the language", e.span)
+        if e.mark == "|" and inner.known and inner.shape is None and self._is_number(e.argument):
+            return self._absolute(e, inner)
         self.doubts.append(f"{self.quoted(e)} was taken as a number of its own")
         del inner
         if any(mentions(text, scope[0]) for scope in self.bound):
             raise NotationError("a norm under a sum is not in the language", e.span)
         return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), positive=True), e.span)
+
+    def _is_number(self, node: Node) -> bool:
+        """Return whether a term is made of declared numbers, and no size."""
+        names = [each for each in walk(node) if isinstance(each, Name)]
+        known = [self.symbols.lookup(each)[1] for each in names]
+        return bool(names) and all(each is not None and each.kind == "scalar" for each in known)
+
+    def _absolute(self, e: Norm, number: Typed) -> Typed:
+        """Read the absolute value of a number as ReLU(a) + ReLU(-a)."""
+
+        def build() -> Any:
+            value, one = number.build(), sympy.Identity(1)
+            parts = [_of_number("relu", matmul(sign * value, one)) for sign in (1, -1)]
+            return sympy.Add(*parts)
+
+        return Typed(None, build, e.span)
 
     def _root_of_squares(self, e: Norm, inner: Typed) -> Typed:
         """Read ‖X‖_F as the root of tr(XᵀX), and the norm of a vector so, too."""
@@ -303,10 +326,22 @@ class Functions(Operations):
         return self.squared_norm(e) or self.power(e)
 
 
+def _as_relu(e: Apply) -> Apply:
+    r"""Return ReLU for the larger of zero and a term: `\max(0, a)`."""
+    others = [each for each in e.arguments if bare(each) != Number("0")]
+    if e.function != Name("max") or len(e.arguments) != 2 or len(others) != 1 or e.below:
+        return e
+    return replace(e, function=Name("ReLU"), arguments=tuple(others))
+
+
 def along_of(e: Apply) -> str:
     """Return the axis that a function's subscript names: "rows", "columns" or ""."""
     alone = len(e.function.sub) == 1 and not (e.below or e.function.sup or e.function.marks)
     return ALONG.get(e.function.sub[0].text, "") if alone else ""
+
+
+def _of_number(name: str, one_by_one: Any) -> Any:
+    return MatrixElement(Activation(name, one_by_one), 0, 0)
 
 
 def _inner(a: Any, b: Any) -> Any:

@@ -365,6 +365,11 @@ class LinkChecker(Definitions):
         stated = [s for each in before for s in each.statements if s.relations]
         if not stated or any(each.error for each in before) or has_assumption(words, but="if"):
             return False
+        if all(statement.relations == (r"\in",) for statement in stated):
+            # “If all rows are shifted by the same row u ∈ …” declares u, and an edit is evidence
+            declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
+            mine = {e for s in item.statements for e in walk(s) if isinstance(e, Name)}
+            return declared <= mine and found.edit in ("swap", "transpose", "sign", "index")
         defined = 0
         for statement in stated:
             if statement.relations == ("=",) and latex(bare(statement.terms[0])) in (

@@ -141,7 +141,11 @@ def edits_of(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edi
 
 def _rarer(node: Node, others: Counter[Name], sizes: set[str]) -> Iterator[Edited]:
     """Yield a term with one of the rarer edits: of a power, of a number, of the end of a sum."""
-    for kind, edit in (("power", _powers), ("number", _numbers)):
+    for kind, edit in (
+        ("transpose", _whole_transposes),
+        ("power", _powers),
+        ("number", _numbers),
+    ):
         for edited in _everywhere(node, edit):
             yield kind, edited
     letters = sorted({s.text for e in (*others, *_names(node)) for s in e.sub if s.kind == "index"})
@@ -225,6 +229,11 @@ def _transposes(e: Node) -> Iterator[Node]:
         isinstance(e, Group) and isinstance(bare(e), Product | Tensor | Sum)
     ):
         yield Power(e, "T")
+
+
+def _whole_transposes(e: Node) -> Iterator[Node]:
+    if isinstance(e, Product) and "/" not in e.marks:
+        yield Power(Group(e), "T")
 
 
 def _signs(e: Node) -> Iterator[Node]:
