@@ -30,6 +30,9 @@ atexit.register(shutil.rmtree, os.environ["OTIMES_CACHE"], ignore_errors=True)
 settings.register_profile("otimes", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("otimes")
 
+# What is imported and collected stays, so the garbage collector need not look at it often.
+gc.set_threshold(20_000, 10, 10)
+
 TESTS = Path(__file__).parent
 LONGEST = (
     "algebra/explain/test_explain.py",
@@ -82,11 +85,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Keep what was imported and collected from the garbage collector, which would find none.
 
-    And let it run less often: it visits again and again the caches of SymPy and ours, which stay.
+    It visits again and again the caches of SymPy and ours, which stay, so it runs less often.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(optionalhook=True)
