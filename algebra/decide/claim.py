@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -46,7 +46,9 @@ class Claim:
     def __init__(
         self, lhs: Any, rhs: Any, given: Sequence[Any] = (), cited: Sequence[Any] = ()
     ) -> None:
-        self.asked = lhs, rhs, tuple(given) if isinstance(given, Iterable) else ()  # as they were
+        pairs = given if isinstance(given, Iterable) else ()
+        said = [tuple(each) if isinstance(each, list) else each for each in pairs]
+        self.asked = lhs, rhs, tuple(said)  # as they were
         self.shown = self.asked  # without what stands for something in it
         hypotheses, self.inequalities, self.numbers = _split(given)
         self.cited, self.lemmas = tuple(cited), tuple[Any, ...]()
@@ -160,6 +162,16 @@ class Claim:
     def stated(self) -> tuple[Any, ...]:
         """All sides of the claim that is decided, at values at which they are defined."""
         return self.whole or (*self.sides, *[side for pair in self.given for side in pair])
+
+    @property
+    def parts(self) -> tuple[Hashable, ...]:
+        """All that a decision on the claim depends on, the instances of lemmas by identity."""
+        asked = self.asked, self.shown, self.folded, self.whole
+        about = *self.origin.items(), self.latest, self.besides, self.is_simple, self.is_last
+        numbered = self.numbers, self.places, self.facts, self.fixed
+        cited = tuple(map(id, self.cited)), tuple(map(id, self.lemmas))
+        stated = self.sides, self.given, self.inequalities, *asked
+        return *stated, *numbered, *cited, about, self.within, self.orders_done
 
     @property
     def not_evaluated(self) -> frozenset[Any]:

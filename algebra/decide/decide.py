@@ -25,16 +25,18 @@ from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
 from otimes.algebra.decide.index_cases import in_cases, is_index_in_exponents
+from otimes.algebra.decide.kept import decisions_kept, once
 from otimes.algebra.decide.large_sizes import has_large_sizes
-from otimes.algebra.decide.layers_as_matrices import premises_kept
+from otimes.algebra.decide.layers_as_matrices import laws_known, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
 from otimes.algebra.decide.numbered_layers import is_numbered
 from otimes.algebra.decide.question import Question, question_of, within
+from otimes.algebra.decide.trials import refuting
 from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
 
 BUDGET = 4.0  # units of work
-CASES = 1.2  # units for the cases of a free index
+CASES, MOST_FOR_CASES = 0.3, 1.2  # of the budget for the cases of a free index, and most units
 AT_FIRST = 0.05  # units for a claim with an index in exponents, before its cases
 NESTED = 2  # free indices that have cases in a case of another one
 
@@ -68,12 +70,12 @@ def decision(
 ) -> Decision:
     """Return the decision on lhs = rhs: that of `otimes.algebra.verdict.decide`, without steps."""
     units = BUDGET if budget is None else budget
-    with Budget(max(units, LEAST)) as work, premises_kept():
+    with Budget(max(units, LEAST)) as work, premises_kept(), decisions_kept():
         try:
             if lemmas:
                 found = _with_lemmas(lhs, rhs, given, lemmas)
             else:
-                found = _decided_in_cases(lhs, rhs, given)
+                found = _decided_in_cases(lhs, rhs, given, units)
         except Exhausted:
             found = Decision("undecided", "")
         except RecursionError:
@@ -121,7 +123,7 @@ def _pair(equation: Any) -> tuple[Any, Any]:
     return lhs, rhs
 
 
-def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
+def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) -> Decision:
     """Return the decision on a claim; where it needs them, from the cases of free indices."""
 
     def case(*claimed: Any) -> Decision:
@@ -140,7 +142,8 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
         return found
 
     def cases() -> Decision | None:
-        with Budget(CASES):  # besides what the claim as a whole has taken
+        own = min(CASES * units, MOST_FOR_CASES)  # besides what the claim as a whole has taken
+        with Budget(max(own, LEAST)):
             try:
                 return in_cases(lhs, rhs, given, nested)
             except Exhausted:
@@ -185,6 +188,10 @@ def _decided_with_inverses(claim: Claim) -> Decision:
 
 def decided(claim: Claim, axioms: Axioms = ([], {})) -> Decision:
     """Return the decision of the first strategy that reaches one, within the active budget."""
+    return once(claim, axioms, (refuting(), laws_known()), _decided_anew)
+
+
+def _decided_anew(claim: Claim, axioms: Axioms) -> Decision:
     alone = not (axioms[0] or claim.within or claim.given)
     if alone and has_large_sizes(claim.signature):
         find = partial(refuted_by_alike_rows, claim)

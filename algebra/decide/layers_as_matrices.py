@@ -18,6 +18,7 @@ from otimes.algebra.budget import STEPS, Budget, Exhausted, limited, spend, step
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision, LayeredProof, Proof
 from otimes.algebra.decide.induction import Induction, Opened, Scope
+from otimes.algebra.decide.kept import decisions_kept
 from otimes.algebra.decide.layer_laws import (
     Wanted,
     beside,
@@ -191,6 +192,11 @@ def _cited(want: Wanted, premise: Callable[[Any, Any], Claim], decided: Decide) 
     return instance(want, known, list(zip(proofs, names, strict=True)))
 
 
+def laws_known() -> int:
+    """Return how many laws may be used: those before the one that is proved."""
+    return _KNOWN.get()
+
+
 @contextmanager
 def premises_kept() -> Iterator[None]:
     """Decide each hypothesis of a law once within this context, which is one decision."""
@@ -232,7 +238,7 @@ def law(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | 
 def _proof_of(name: str, ordered: bool, reverse: bool, decided: Decide) -> Decision | None:
     token = _KNOWN.set(order_of(name))
     try:
-        with Budget(LAW, counted=False), without_trials(), premises_kept():
+        with Budget(LAW, counted=False), without_trials(), premises_kept(), decisions_kept():
             found = decided(Claim(*statement(name, ordered, reverse)))
     except Exhausted:
         return None

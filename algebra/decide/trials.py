@@ -37,6 +37,11 @@ def without_trials() -> Iterator[None]:
         _REFUTING.reset(token)
 
 
+def refuting() -> bool:
+    """Return whether claims are refuted, and not only proved."""
+    return _REFUTING.get()
+
+
 def tried(
     claim: Claim,
     signature: Signature,

@@ -10,6 +10,7 @@ import pytest
 import sympy
 from sympy import Identity, MatrixSymbol, Transpose, ZeroMatrix
 
+from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.language.nonlinear import Activation
@@ -106,9 +107,11 @@ def test_the_sums_of_the_online_softmax() -> None:
     verdict = decide(z[i], before(exp(s[j] - r[i]), i), given, budget=4)
     assert verdict.status == "proved"
     assert rejected(verdict) is None
+    done = steps_done()
     with proof_alone():
         wrong = decide(z[i], before(exp(s[j] - r[j]), i), given, budget=0.1)
     assert wrong.status == "undecided"
+    assert steps_done() - done < 0.2 * STEPS  # its cases have a share of the budget
 
 
 def test_a_lemma_may_be_about_a_position() -> None:
