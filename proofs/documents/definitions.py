@@ -80,7 +80,8 @@ class Definitions:
             shape = None if self._is_declared_anew(left, right, item) else shape
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
-        shape = shape or self.judge.misfit_within(right, item.line, item.formula.tex)
+        if shape is None and self._is_of_this_section(right, item.line):
+            shape = self.judge.misfit_within(right, item.line, item.formula.tex)
         if shape is not None and self.judge.shapes(
             [left, right], item.line, item.formula.tex, self.context.base.copy()
         ):
@@ -109,6 +110,17 @@ class Definitions:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
         return Found("definition", "")
+
+    def _is_of_this_section(self, right: Node, line: int) -> bool:
+        """Return whether the letters of a term are declared in this section, or about notation.
+
+        What is defined anew often is so by letters that mean something else than before.
+        """
+        if any(s.text == "*" for e in walk(right) if isinstance(e, Name) for s in e.sup):
+            return False  # an adjoint
+        letters = [at for key, at in self.context.lines_of([right], line) if len(key) == 1]
+        of = self.document
+        return all(of.is_in_scope(at, line) or of.is_about_notation(at) for at in letters)
 
     def _is_labelled(self, e: Name) -> bool:
         """Return whether an index names a symbol: it is defined by terms that do not have it."""

@@ -16,7 +16,7 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
-from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Number, Power, bare, latex, walk
+from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Power, bare, latex, walk
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.found import Found
@@ -76,10 +76,9 @@ def in_every_reading(
                 usual += [error] if _is_usual((kinds, trial)) and not vague else []
             else:
                 conforming.append((kinds, trial))
-        grids = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Grid)]
-        written = bool(grids)
-        numbers = any(isinstance(e, Number) for grid in grids for e in walk(grid))
-        if not conforming and usual and NARROW not in usual and not numbers:
+        written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
+        blocks = all(error.startswith("a block is") for error in usual)
+        if not conforming and usual and NARROW not in usual and (blocks or not written):
             return Found("shape", usual[0])
         if not 0 < len(conforming) <= MOST_READINGS or not any(map(_is_usual, conforming)):
             return None

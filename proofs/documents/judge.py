@@ -91,7 +91,7 @@ class Judge:
             found = in_every_reading(term, term, symbols, source, lambda trial: Found("undecided"))
             found = found and self.conflicts.doubted(found, [term], line, source)
         turned = found is not None and self.conflicts.turn_products([term], line, source)
-        return None if turned else found
+        return None if turned or (found and not found.is_wrong) else found
 
     def of_this_section(self, found: Found, terms: Sequence[Node], line: int) -> Found:
         """Return the shape error, or "undecided" where letters are declared in another section."""
@@ -315,7 +315,8 @@ class Judge:
         declared = [symbols.lookup(e)[1] for e in members]
         if any(known is None or "_" not in known.full for known in declared):
             return True  # the symbol is declared without an index
-        return any(self.context.is_elsewhere(key, at, line) for key, at in used)
+        here, general = self.context.in_scope, self.context.is_general
+        return any(len(key) == 1 and not (here(at, line) or general(at)) for key, at in used)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
         """Return the declared shapes with which a proved claim does not conform."""

@@ -14,6 +14,7 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.parser import parse_formula, printed_back
 from otimes.algebra.notation.symbols import (
     Declared,
+    key_of,
     size_of,
     text_of,
 )
@@ -83,6 +84,7 @@ from otimes.proofs.documents.terms import (
     occurs,
     size_name,
 )
+from otimes.proofs.documents.unrolled import unrolled
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -470,6 +472,18 @@ class LinkChecker(Definitions):
         words = plain_words(self.document.sentence_before(item.formula))
         return None if found is not None and found.is_wrong and doubted_by(words) else found
 
+    def _unrolled(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the refutation of a sum by the recurrence that it unrolls, or None."""
+        name = bare(left)
+        words = plain_words(self.document.sentence_before(item.formula))
+        if not isinstance(name, Name) or doubted_by(words):
+            return None
+        for said in self.context.generic.get(key_of(name), ()):
+            found = unrolled(left, right, said)
+            if found is not None and self.context.in_scope(said.line, item.line):
+                return replace(found, against=(said.line,))
+        return None
+
     def _loose(self, left: Node, right: Node) -> set[str]:
         """Return the symbols of one side that no definition relates to those of the other."""
         mine = keys_in(left) | keys_in(right)
@@ -650,7 +664,11 @@ class LinkChecker(Definitions):
         if derived is not None:
             return derived
         if k == 0 and self._defines(left, right, announced, item.line):
-            said = self._said_again(item, left, right) or self._of_part(item, left, right)
+            said = (
+                self._said_again(item, left, right)
+                or self._of_part(item, left, right)
+                or self._unrolled(item, left, right)
+            )
             if said is None and first and self._is_case(left, words, item.line):
                 self.cases[latex(bare(left))] = item.line
             return said or self._definition(item, left, right)

@@ -22,6 +22,7 @@ GENERAL = re.compile(
     r"|\bmodel\b|architecture|assumption",
     re.IGNORECASE,
 )
+NOTATION = re.compile(r"notation|set-?up|setting|preliminar|convention|symbols\b", re.IGNORECASE)
 TABULAR = re.compile(
     r"\\begin\{(tabularx?\*?|longtable)\}(?:(?!\\begin\{\1\}).)*?\\end\{\1\}", re.DOTALL
 )
@@ -215,9 +216,16 @@ class Document:
         if at < 0 or not self.formulas:
             return True
         first = bisect_right(self.headings, (self.row(self.formulas[0].start), 99)) - 1
+        return at <= first or GENERAL.search(self._title(at)) is not None
+
+    def is_about_notation(self, row: int) -> bool:
+        """Return whether a row is before the first heading, or of a section about notation."""
+        at = bisect_right(self.headings, (row, 99)) - 1
+        return at < 0 or NOTATION.search(self._title(at)) is not None
+
+    def _title(self, at: int) -> str:
         begin = self.lines[self.headings[at][0] - 1]
-        title = self.text[begin : self.text.find("\n", begin)]
-        return at <= first or GENERAL.search(title) is not None
+        return self.text[begin : self.text.find("\n", begin)]
 
     @cached_property
     def _tables(self) -> list[tuple[int, int]]:

@@ -166,3 +166,26 @@ CACHE = r"Let $K_t \in \mathbb{R}^{h \times t}$, $B \in \mathbb{R}^{h \times d}$
 )
 def test_a_term_that_conforms_in_no_reading_is_a_shape_error(equation: str, verdict: str) -> None:
     assert check_text(f"{CACHE}${equation}$.").equations[-1].verdict == verdict
+
+
+SECTIONS = r"""# Weights
+
+Let $W \in \mathbb{R}^{m \times n}$ and $x \in \mathbb{R}^d$.
+
+# Blocks
+
+Let $Q_l \in \mathbb{R}^{d \times k}$. The block is $V = Q_l^\top W Q_l$, and $f(x) = \sigma(Q_l x)$.
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # letters that another section declares
+        SECTIONS,
+        r"Let $u \in \mathbb{R}^n$. The reflection is $H_u = I - 2 u u^*$.",
+        r"Let $q, k \in \mathbb{R}^d$. $q^\top k = \begin{bmatrix} q_1^\top k_1 & q_1^\top k_2 \end{bmatrix}$.",
+    ],
+)
+def test_a_definition_in_other_letters_is_not_accused(text: str) -> None:
+    assert check_text("Text on $n$.\n\n" + text).passed

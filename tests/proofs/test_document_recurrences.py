@@ -71,3 +71,26 @@ def test_a_difference_above_a_rectangular_matrix_is_no_power() -> None:
         r"$\sum_{k \le l} W^{l-k} W_k^\top = \sum_{k<l} W^{l-k} W_k^\top + W^0 W_l^\top$."
     )
     assert check_text(text).equations[-1].verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("recurrence", "written_out", "verdict"),
+    [
+        ("x^{l+1} = x^l + f^l(x^l)", r"x^L = x^0 + \sum_{l=0}^{L-1} f^l(x^l)", "definition"),
+        ("x^{l+1} = x^l + f^l(x^l)", r"x^L = x^0 + \sum_{l=0}^{L} f^l(x^l)", "refuted"),
+        ("x^{l+1} = x^l + f^l(x^l)", r"x^L = x^0 + \sum_{l=1}^{L} f^l(x^l)", "refuted"),
+        ("x^{l+1} = x^l + f^l(x^l)", r"x^L = x^1 + \sum_{l=1}^{L-1} f^l(x^l)", "definition"),
+        ("x_{t} = x_{t-1} + W u_t", r"x_n = x_0 + \sum_{t=1}^{n} W u_t", "definition"),
+        ("x_{t} = x_{t-1} + W u_t", r"x_n = x_0 + \sum_{s=1}^{n-1} W u_s", "refuted"),
+        ("x_{t} = x_{t-1} + W u_t", r"x_n = x_0 + \sum_{t=0}^{n-1} W u_{t+1}", "definition"),
+        ("x_{t} = x_{t-1} + W u_t", r"x_n = x_0 + \sum_{t=0}^{n} V u_t", "definition"),  # another
+    ],
+)
+def test_a_sum_that_unrolls_a_recurrence_ends_where_it_must(
+    recurrence: str, written_out: str, verdict: str
+) -> None:
+    found = check_text(f"The states are ${recurrence}$.\n\nSo ${written_out}$.").equations[-1]
+    assert found.verdict == verdict
+    if verdict == "refuted":
+        again = check_text(f"The states are ${recurrence}$.\n\nSo ${found.suggestion}$.")
+        assert again.equations[-1].verdict == "definition"
