@@ -13,6 +13,7 @@ from otimes.proofs.documents.notation import Notation
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Comment, Document, DocumentError
 
+SETTINGS = ("convention", "vec", "softmax")
 Ignored = tuple[int, int, str]
 
 
@@ -54,7 +55,9 @@ def read_comments(
 
 def _read_part(part: str, line: int, context: Context, given: list[Hypothesis]) -> None:
     word, colon, said = part.partition(":")
-    if word == "given" and colon:
+    if word == "given" and said.partition(":")[0].strip() in SETTINGS:
+        _read_part(said.strip(), line, context, given)
+    elif word == "given" and colon:
         given.append(_hypothesis(said, f"line {line}"))
     elif word == "convention" and said.strip() in ("row", "column"):
         context.base.convention = said.strip()

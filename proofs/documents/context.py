@@ -90,6 +90,7 @@ class Context:
     words_of_section: Callable[[int], str] = field(default=lambda row: "")
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
+    numbers: dict[str, list[Definition]] = field(default_factory=dict)  # matrices in numbers
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     pseudo: bool = False  # whether the text is about pseudo-inverses

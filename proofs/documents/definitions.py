@@ -46,12 +46,13 @@ from otimes.proofs.documents.consistency import (
     other_layer,
     same_layer_pairs,
 )
-from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_capital
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.terms import is_value
 
 SOON = 8  # lines after a factorization, on which it is said what its factors are
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
@@ -198,11 +199,15 @@ class Definitions:
         text = latex(name)
         if not isinstance(name, Name) or not isinstance(bare(value), Grid):
             return
+        known = self.context.definitions.get(text)
+        if is_value(value) and (not known or is_value(known[0].rhs)):
+            numbers = Definition(name, value, item.line)
+            self.context.numbers.setdefault(text, []).append(numbers)
         if text in self.context.definitions or text in self.given_numbers:
             self.context.definitions.pop(text, None)
         else:
-            known = self.context.symbols_at(item.line).lookup(name)[1]
-            if known is None or not (known.rows or known.line):
+            declared = self.context.symbols_at(item.line).lookup(name)[1]
+            if declared is None or not (declared.rows or declared.line):
                 self.context.define(name, value, item.line)
         self.given_numbers.add(text)
 

@@ -100,13 +100,40 @@ class Judge:
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
         with one_equation():
-            found = self._in_ones(lhs, rhs, line, source)
+            found = self.in_numbers(lhs, rhs, line) or self._in_ones(lhs, rhs, line, source)
             if found.verdict == "refuted":
                 found = self._with_all_definitions(found, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found
         return replace(found, why=f"{found.why}; where {', '.join(signs)}")
+
+    def in_numbers(self, lhs: Node, rhs: Node, line: int) -> Found | None:
+        """Return the verdict where a section gives all symbols numbers, whatever their sizes."""
+        if not self.context.numbers:
+            return None
+        own = lhs, rhs, *[self.context.unfolded(side, {}) for side in (lhs, rhs)]
+        given: dict[str, Definition] = {}
+        for text in {latex(e) for side in own for e in walk(side) if isinstance(e, Name)}:
+            every = reversed(self.context.numbers.get(text, ()))
+            before = (d for d in every if d.line <= line and (d.lhs, d.rhs) != (bare(lhs), rhs))
+            last = next(before, None)
+            if last is not None and self.context.in_scope(last.line, line):
+                given[text] = last
+        used: dict[str, Definition] = {}
+        a, b = (self.context.unfolded(side, used, None, given) for side in (lhs, rhs))
+        if not used.keys() & given.keys():
+            return None
+        parts = [e for side in (a, b) for e in walk(side)]
+        if any(isinstance(e, Name) and not is_constant(e) for e in parts):
+            return None
+        if any(isinstance(e, Number) and "." in e.text for e in parts):
+            return None  # rounded, perhaps
+        verdict, reading = attempted(a, b, [], self.context.symbols_at(line))
+        if verdict is None or verdict.status == "undecided":
+            return None
+        why = f"in numbers, with {named(used)}"
+        return Found(verdict.status, why, verdict.counterexample, reading=reading)
 
     def _with_all_definitions(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
         """Return a refutation, unless the claim is true or open with all definitions put in.

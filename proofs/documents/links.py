@@ -21,6 +21,7 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Grid,
     Group,
     Name,
     Node,
@@ -630,6 +631,11 @@ class LinkChecker(Definitions):
             doubted = order.verdict == "refuted" and doubted_by(words)
             return replace(order, verdict="undecided") if doubted else order
         if k == 0 and isinstance(bare(left), Name) and is_value(right):
+            known = self.context.definitions.get(latex(bare(left)))
+            if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
+                found = self.judge.in_numbers(left, right, item.line)
+                if found is not None:
+                    return found
             self._note_matrix(bare(left), right, item)
             return Found("definition", "it is a value")
         sizes = self.context.symbols_at(item.line).sizes()
@@ -663,6 +669,11 @@ class LinkChecker(Definitions):
         derived = self._derived(left, right, item) if k == 0 else None
         if derived is not None:
             return derived
+        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
+        if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
+            found = self.judge.in_numbers(left, right, item.line)
+            if found is not None:
+                return found
         if k == 0 and self._defines(left, right, announced, item.line):
             said = (
                 self._said_again(item, left, right)

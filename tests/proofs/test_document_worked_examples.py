@@ -1,0 +1,48 @@
+"""Worked examples: matrices in numbers, of symbols that are declared with other sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+DECLARED = (
+    "# States\n\nLet $X \\in \\mathbb{R}^{n \\times d}$ and $N \\in \\mathbb{R}^{d \\times d}$."
+)
+EXAMPLE = (
+    "# Example\n\nTake $X = \\begin{bmatrix} 1 & 0 \\\\ 1 & 2 \\end{bmatrix}$ and "
+    "$N = \\begin{bmatrix} 1 & 1 \\\\ 0 & 1 \\end{bmatrix}$."
+)
+ANOTHER = "Now take $X = \\begin{bmatrix} 2 & 0 \\\\ 0 & 1 \\end{bmatrix}$."
+
+
+def grid(*entries: object) -> str:
+    a, b, c, d = entries
+    return f"\\begin{{bmatrix}} {a} & {b} \\\\ {c} & {d} \\end{{bmatrix}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"Then $X N = {grid(1, 1, 1, 3)}$.", "proved"),
+        (f"Then $X N = {grid(1, 1, 1, 4)}$.", "refuted"),
+        (f"Then $N X = {grid(2, 2, 1, 2)}$.", "proved"),
+        (f"{ANOTHER} Then $X N = {grid(2, 2, 0, 1)}$.", "proved"),
+        (f"{ANOTHER} Then $X N = {grid(1, 1, 1, 3)}$.", "refuted"),
+        (f"Let $T = X N$. Then $T = {grid(1, 1, 1, 3)}$.", "proved"),
+        (f"Let $T = X N$. Then $T = {grid(1, 1, 1, 4)}$.", "refuted"),
+        (f"Rounded, $X N = {grid(1, '1.0', 1, '2.9')}$.", "undecided"),
+        (f"# Other\n\nHere $X N = {grid(7, 2, 0, 1)}$.", "undecided"),
+    ],
+)
+def test_an_example_is_computed_in_its_section(text: str, verdict: str) -> None:
+    *_, last = check_text(f"{DECLARED}\n\n{EXAMPLE}\n\n{text}").equations
+    assert last.verdict == verdict, last.why
+
+
+def test_a_comment_may_set_the_order_of_vec_after_given() -> None:
+    said = "Let $A, X \\in \\mathbb{R}^{n \\times n}$."
+    claim = f"{said} $\\mathrm{{vec}}(A X) = (A \\otimes I)\\mathrm{{vec}}(X)$."
+    for comment, verdict in (("given: vec: rows", "proved"), ("given: vec: cols", "refuted")):
+        report = check_text(f"<!-- otimes: {comment} -->\n{claim}")
+        assert [each.verdict for each in report.equations][-1] == verdict
