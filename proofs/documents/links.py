@@ -37,6 +37,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
+from otimes.proofs.documents.arithmetic import computed
 from otimes.proofs.documents.assumptions import assumes, plain_words
 from otimes.proofs.documents.attempts import named, symbols_in
 from otimes.proofs.documents.circumstances import (
@@ -696,7 +697,9 @@ class LinkChecker(Definitions):
             return shape or Found("definition", "it is assumed")
         if self._is_assumed(left, right, item.line):
             return Found("definition", "it is assumed")
-        found = self.judge.claim(left, right, item.line, source)
+        found = computed(self.context, left, right, item.line) or self.judge.claim(
+            left, right, item.line, source
+        )
         if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
             found = self._concluded(item, left, right) or found
         if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
