@@ -27,6 +27,7 @@ from otimes.proofs.on_models import COARSEST, PROMPT_TOKENS, ModelEvidence
 
 NEAREST = 0.25  # orders are multiples of one half
 CONTROLS = 20  # models with random weights that an observation is tried on
+CONTROLS_KEPT = 24  # of these models: observations of one model that follow share its twenty
 MAX_PASSED = 1  # of the controls, for an observation to say something about training
 
 
@@ -144,7 +145,7 @@ def _controls(claim: Observation) -> Iterator[Mapping[str, float]]:
         yield claim.observe(partial(_random_like, seed)).values
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=CONTROLS_KEPT)
 def _random_like(seed: int, name: str) -> Model:
     return random_model(load_model(name).config, seed, name=f"{name} with random weights")
 
