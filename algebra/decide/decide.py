@@ -150,14 +150,16 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
                 return None
 
     try:
-        if not given and is_index_in_exponents(lhs, rhs):  # the powers are of any index there
+        claim = Claim(lhs, rhs, given)
+        added = claim.equations and not given  # what says which powers are members of a family
+        if added and is_index_in_exponents(lhs, rhs):
             with suppress(Exhausted), Budget(AT_FIRST):
                 found = case(lhs, rhs, given)
                 if found.status != "undecided":
                     return found
             if (by_cases := cases()) is not None:
                 return by_cases
-        found = case(lhs, rhs, given)
+        found = _decided_with_inverses(claim)
     except Exhausted:
         found = Decision("undecided", "")
     except OtimesError:

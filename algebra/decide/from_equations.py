@@ -54,7 +54,7 @@ def as_it_is_stated(question: Question) -> Decision | None:
     claim, read = question.claim, question.read
     if read is None or question.axioms[0] or not claim.given:
         return None
-    if not (read.reading.applied or claim.recurrences):
+    if not (read.reading.applied or (claim.is_affine and claim.recurrences)):
         return None
     relations = _relations(question, read)
     return within(ENTAILMENT, partial(_entailed, question, read, relations, True), ROUNDS[0][0])

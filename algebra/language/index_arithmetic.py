@@ -9,6 +9,8 @@
     Σ_{l<n-i} f(l)      Σ_{l≥i} f(l - i)
     S[l + 1], R[j - i]  members at affine indices (`affine`)
     A**m                `LayerProduct(A, (l, m))`, for a size or an index m; A**(m + 2) is A**m A A
+    A**(i - j)          a member of a family (`power_families`), and A[i - 1] … A[j] under a sum
+                        over j likewise (`window_families`)
 
 `HeadSum(F[j], (j, i + 1))` and `HeadSum(F[j], (j, i))` are sums of matrices up to an index. What
 the language has already is left as it is.
