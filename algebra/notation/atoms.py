@@ -40,6 +40,8 @@ from otimes.algebra.notation.vocabulary import (
     STYLES,
 )
 
+INDICES = frozenset("ijklmnpqst")  # that multiply the angle of a cosine or sine without brackets
+
 
 class Atoms(Lists):
     """Reads what binds tightest; expressions inside brackets are read by the class above it."""
@@ -151,7 +153,16 @@ class Atoms(Lists):
     def _applied(self, name: Name, start: int) -> Node:
         """Read the argument of a function such as tr or log that has no brackets."""
         if not self.is_at("(", "_", "^", r"\{", "[") and self.begins_factor():
-            return Apply(name, (self.factor(),), span=self.from_(start))
+            at = self.at
+            argument = self.factor()
+            multiple = isinstance(argument, Number) or (
+                isinstance(argument, Name) and argument.base in INDICES and not argument.sup
+            )
+            if name.base in ("sin", "cos") and multiple and self.is_at(*GREEK):
+                angle = self.factor()  # `\cos m\theta` is of the product
+                pair = (argument, angle)
+                argument = Product(pair, ("", ""), span=self.from_(at))
+            return Apply(name, (argument,), span=self.from_(start))
         return name
 
     def _command(self, start: int) -> Node:

@@ -94,6 +94,8 @@ ROTARY = [
     (r"Then $e^{im\theta} e^{-in\theta} = e^{i(n-m)\theta}$.", True),
     (r"$$R = \begin{pmatrix} \cos\theta & -\sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}$$", False),
     (r"$$R = \begin{pmatrix} \cos\theta & \sin\theta \\ \sin\theta & \cos\theta \end{pmatrix}$$", True),
+    (r"$$R_m = \begin{pmatrix} \cos m\theta & \sin m\theta \\ -\sin m\theta & \cos m\theta \end{pmatrix}$$", False),
+    (r"$$R_m = \begin{pmatrix} \cos m\theta & \sin m\theta \\ \sin m\theta & \cos m\theta \end{pmatrix}$$", True),
 ]  # fmt: skip
 
 
