@@ -13,6 +13,7 @@ import otimes as ot
 from otimes.algebra.decide import satisfy
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.errors import LanguageError
+from otimes.algebra.evaluate.exact import exact_value
 from otimes.algebra.language.index_arithmetic import elaborated
 from otimes.algebra.verdict import decide
 from tests.algebra.decide.attack import proof_alone, rejected
@@ -122,6 +123,32 @@ def test_the_numbers_of_a_gated_state_are_those_of_loops() -> None:
             moved = gates[layer] @ moved
         total = total + moved
     assert (found.lhs, found.rhs) == (states[at][found.entry], total[found.entry])
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_a_claim_with_windows_is_read_as_has_the_values_of_loops(reverse: bool) -> None:
+    """The members of the family of windows are those of its definition, which is evaluated here."""
+    claim = Claim(added(j + 1, reverse), 2 * added(j + 1, reverse))
+    compared = 0
+    for seed in range(20):
+        found = claim.draw(claim.signature, random.Random(seed), 4, 3, {})
+        assert found is not None
+        wide = claim.signature.tensors["A"]
+        gates, inputs = found.arrays["A"], found.arrays["u"]
+        at, start = found.indices["i"], -found.size(wide.firsts[0])
+        rows = range(found.sizes["d"])
+        total = [0 for _ in rows]
+        for first in range(at):
+            column = [inputs[first][b, 0] for b in rows]
+            layers = range(first + 1, at)
+            for layer in reversed(layers) if reverse else layers:
+                gate = gates[start + layer]
+                column = [sum(gate[b, c] * column[c] for c in rows) for b in rows]
+            total = [x + y for x, y in zip(total, column, strict=True)]
+        value = exact_value(claim.lhs, found)
+        assert [value[b, 0] for b in rows] == total
+        compared += any(total) and at > 1
+    assert compared >= 4
 
 
 def test_a_window_with_layers_that_do_not_exist_is_refused() -> None:
