@@ -10,6 +10,7 @@ from otimes.algebra.notation.symbols import Declared
 
 BELOW = 8  # lines below an equation at which a declaration still counts for it
 CLOSE = 4  # and one for a single paragraph
+LONG = 20  # lines of a paragraph with its displays, in which a declaration for it counts
 MOST = 24  # declarations of one symbol among which the side of a vector is sought
 
 Key = tuple[str, int]  # a symbol, and the line on which it is declared
@@ -79,7 +80,7 @@ class Declarations:
     ) -> Declared | None:
         best: Declared | None = None
         chosen: list[Declared] = []
-        for known in _before(of_symbol, line):
+        for known in _before(of_symbol, line, together):
             if (key, known.line) in wrong:
                 break  # what a text said before, it has said otherwise since
             if (key, known.line) in without:
@@ -102,11 +103,17 @@ def _line(known: Declared) -> int:
     return known.line
 
 
-def _before(of_symbol: OfSymbol, line: int) -> Iterator[Declared]:
+def _before(
+    of_symbol: OfSymbol, line: int, together: Callable[[int, int], bool]
+) -> Iterator[Declared]:
     """Yield the declarations down to a line that may count for it, the last first."""
     local, general = of_symbol.local, of_symbol.general
-    far = bisect_right(local, line - CLOSE - 1, key=_line)
-    near = local[far : bisect_right(local, line, key=_line)]
+    far = bisect_right(local, line - LONG - 1, key=_line)
+    near = [
+        known
+        for known in local[far : bisect_right(local, line, key=_line)]
+        if line - known.line <= CLOSE or together(known.line, line)
+    ]
     at = bisect_right(general, line, key=_line)
     while near or at:
         if near and (not at or near[-1].line > general[at - 1].line):

@@ -21,6 +21,26 @@ CLAIMS = [
 ]  # fmt: skip
 
 
+INVERTIBLE = r"""Let $P, Q \in \mathbb{R}^{d \times k}$. For any invertible $M \in \mathbb{R}^{k \times k}$
+nothing changes, because
+\[
+  (P M)(M^{-1} Q^\top)
+  = P Q^\top ,
+\]
+and in the same way,
+as one sees,
+"""
+
+
 @pytest.mark.parametrize(("text", "verdict"), CLAIMS)
 def test_an_equation_of_numbers_has_the_verdict(text: str, verdict: str) -> None:
     assert check_text(text).equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [(r"$(P M)(Q M^{-\top})^\top = P Q^\top$.", "proved"),
+     (r"$(P M)(Q M^{-1})^\top = P Q^\top$.", "refuted")],
+)  # fmt: skip
+def test_a_declaration_for_a_paragraph_counts_after_its_displays(claim: str, verdict: str) -> None:
+    assert check_text(INVERTIBLE + claim).equations[-1].verdict == verdict
