@@ -570,6 +570,16 @@ class LinkChecker(Definitions):
         self.context.define(bare(left), right, item.line)
         return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
 
+    def _declare_again(self, name: Node, line: int) -> None:
+        """Record that a symbol is the one declared before, where its definition is said again."""
+        said = self.context.definitions.get(latex(name))
+        if not said or not isinstance(name, Name) or name.sub or name.sup:
+            return
+        key, known = self.context.symbols_at(line).lookup(name)
+        if known is not None and known.line and not self.context.in_scope(known.line, line):
+            self.context.declared.append((key, replace(known, line=line)))
+            said[0] = replace(said[0], line=line)
+
     def _is_assumed(self, left: Node, right: Node, line: int) -> bool:
         """Return whether an equation is itself a hypothesis that the text declares."""
         sides = [latex(left), latex(right)]
@@ -700,6 +710,8 @@ class LinkChecker(Definitions):
         found = computed(self.context, left, right, item.line) or self.judge.claim(
             left, right, item.line, source
         )
+        if k == 0 and found.verdict == "proved":
+            self._declare_again(bare(left), item.line)
         if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
             found = self._concluded(item, left, right) or found
         if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):

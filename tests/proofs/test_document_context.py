@@ -83,3 +83,18 @@ def test_sums_without_an_index_and_examples_in_numbers_accuse_nothing() -> None:
     assert "shape" not in found("The cost is $\\prod R_n + \\sum I_n R_n$.")
     text = "$Q, K \\in \\mathbb{R}^{n \\times d}$. $Q K^\\top = \\begin{bmatrix} 1 & 0 \\\\ 0 & 1 \\end{bmatrix} \\begin{bmatrix} 1 & 1 \\\\ 1 & 0 \\end{bmatrix}$"
     assert "shape" not in found(text)
+
+
+def test_a_symbol_whose_definition_is_said_again_counts_as_declared_there() -> None:
+    text = r"""# Logits
+
+For a row $z \in \mathbb{R}^{1 \times v}$ let $p = \mathrm{softmax}(z)$.
+
+# Gradients
+
+"""
+    wrong = r"we have $p^\top - p (p \mathbf{1}) = 0$."
+    again = r"For the softmax $p = \mathrm{softmax}(z)$"
+    said = [check_text(f"{text}{words} {wrong}").equations[-1] for words in ("Here", again)]
+    assert [each.verdict for each in said] == ["shape", "shape"]
+    assert ["shapes from line 3" in each.why for each in said] == [True, False]
