@@ -141,7 +141,8 @@ class FalseClaim:
         if why:
             return Found("needs-hypothesis", why, suggestion=proposed)
         only, declared = self._one_sided(about) if not edit else ([], True)
-        cancelling = self._cancelling() if only and declared else ""
+        settled = bool(said) and {self._key(text) for text in only} <= about
+        cancelling = self._cancelling() if only and declared and not settled else ""
         if cancelling:
             return Found("needs-hypothesis", f"true given {cancelling}")
         one_sided = [f"{', '.join(only)} on one side only"] if only and not declared else []
@@ -154,7 +155,7 @@ class FalseClaim:
         else:
             why, verdict = DIFFER, "refuted"
         example = self.verdict.counterexample
-        if false and under is not None and about & self.read.undeclared.keys():
+        if false and under is not None and (settled or about & self.read.undeclared.keys()):
             why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample
         return Found(verdict, why, example, proposed, differ=verdict != "refuted", edit=kind)
 
@@ -292,6 +293,10 @@ class FalseClaim:
         """Return whether definitions are put in, so that the claim itself is none."""
         parts = [e for side in (self.lhs, self.rhs) for e in walk(side)]
         return any(isinstance(e, Group) and e.stands_for is not None for e in parts)
+
+    def _key(self, text: str) -> str:
+        """Return the key of a symbol of the claim without indices."""
+        return next((key_of(e) for e in self._names() if _without_indices(e) == text), text)
 
     def _cancelling(self) -> str:
         """Return two neighbours on one side whose product would have to be the identity."""

@@ -44,3 +44,11 @@ def test_an_equation_of_numbers_has_the_verdict(text: str, verdict: str) -> None
 )  # fmt: skip
 def test_a_declaration_for_a_paragraph_counts_after_its_displays(claim: str, verdict: str) -> None:
     assert check_text(INVERTIBLE + claim).equations[-1].verdict == verdict
+
+
+def test_an_assumption_that_no_text_makes_excuses_no_product() -> None:
+    text = r"Let $P, Q \in \mathbb{R}^{m \times d}$ and let $R \in \mathbb{R}^{d \times d}$ be orthogonal, "
+    text += r"$R^\top R = I_d$. Then $P R R Q^\top = P Q^\top$."
+    last = check_text(text).equations[-1]
+    assert last.verdict == "refuted"
+    assert "given R^{T} R = I_{d}" in last.why
