@@ -123,7 +123,7 @@ class Symbols:
 
     def _alike(self, name: Name) -> tuple[str, Declared | None]:
         """Return the declaration of a symbol with another index: `x_i` for `x_j`."""
-        if name.sub and all(s.kind == "index" and s.text in INDICES for s in name.sub):
+        if name.sub and all(s.kind == "index" and s.text.rstrip("'") in INDICES for s in name.sub):
             pattern = re.compile(
                 re.escape(_marked(letters(name.base, ""), name.marks) + "_")
                 + ",".join([f"[{INDICES}]"] * len(name.sub))

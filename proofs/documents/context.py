@@ -374,7 +374,7 @@ class Context:
                 origin = f"as in the literature, {latex(name)} is diagonal or a covariance"
                 yield Hypothesis(Power(name, "T"), name, origin, False)
         yield from self.circuits(
-            names, {key_of(n) for n in map(bare, nodes) if isinstance(n, Name)}
+            names, {key_of(n) for n in map(bare, nodes[:1]) if isinstance(n, Name)}
         )
         written_out = {
             text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -95,6 +95,11 @@ TRANSPOSED = re.compile(
 )
 USED = re.compile(r"\bas on line (\d+)")
 TOLD = 25  # formulas after which progress is told
+CONSTRUCTED = re.compile(
+    r"\b(?:if|when)\s+(?:we|one|you)\s+(?:now\s+|also\s+|then\s+)?(?:replac|freez|writ|stack|"
+    r"multipl|shift|rotat|permut|appl|append|insert|fold|merg|concatenat|expand|substitut)\w*",
+    re.IGNORECASE,
+)
 MACRO = re.compile(r"\\[A-Za-z]+")
 EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
@@ -361,19 +366,27 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided")
         return found
 
-    def _condition_is_used(self, item: Item, found: Found) -> bool:
+    def _condition_is_used(self, item: Item, found: Found, sides: Sequence[Node]) -> bool:
         """Return whether the condition of a sentence defines symbols, and the verdict uses them."""
         words = self.document.sentence_before(item.formula)
         start = item.formula.start - len(words)
         before = [e for e in self.items if start <= e.formula.start < item.formula.start]
         stated = [s for each in before for s in each.statements if s.relations]
-        if not stated or any(each.error for each in before) or has_assumption(words, but="if"):
+        if any(each.error for each in before) or has_assumption(words, but="if"):
             return False
+        if not stated:  # “If we replace W by W R” says what is done, and supposes nothing
+            return bool(found.suggestion and CONSTRUCTED.search(words))
         if all(statement.relations == (r"\in",) for statement in stated):
             # “If all rows are shifted by the same row u ∈ …” declares u, and an edit is evidence
             declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
             mine = {e for s in item.statements for e in walk(s) if isinstance(e, Name)}
             return declared <= mine and found.edit in ("swap", "transpose", "sign", "index")
+        heads = [bare(each.terms[0]) for each in stated]
+        own = {e for side in sides for e in walk(side) if isinstance(e, Name)}
+        defines = all(each.relations in (("=",), (r"\in",)) for each in stated)
+        named = all(isinstance(e, Name) for e in heads)
+        if found.suggestion and defines and named and not own & {*heads}:
+            return True  # it defines symbols that are not in the equation
         defined = 0
         for statement in stated:
             if statement.relations == ("=",) and latex(bare(statement.terms[0])) in (
@@ -737,7 +750,11 @@ class LinkChecker(Definitions):
         if accused and says_what_a_word_means(words, left, right):
             return Found("definition", "it says what a word means")
         conditional = conditional or has_condition_after(self.document, item.formula)
-        if is_conditional(words) and not conditional and self._condition_is_used(item, found):
+        if (
+            is_conditional(words)
+            and not conditional
+            and self._condition_is_used(item, found, [left, right])
+        ):
             words = ""
         if found.verdict == "refuted" and (conditional or is_conditional(words)):
             return replace(found, verdict="undecided", why="it is false without the condition")

@@ -26,7 +26,9 @@ M = r"⟦(\d+)⟧"
 LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*){{0,20}}{M})"
 ROWS_COLS = re.compile(rf"{M} has {M} rows and {M} columns", re.IGNORECASE)
 IS_SHAPE = re.compile(
-    rf"{LIST}\s+(?:is|are)\s+(?:(?:both|all|each|now)\s+)?(?:an?\s+)?(?:matrix|matrices)?\s*"
+    rf"{LIST}\s+(?:is|are|be)\s+(?:(?:both|all|each|now)\s+)?(?:an?\s+)?"
+    r"(?:(?:real|square|invertible|orthogonal|symmetric|diagonal|fixed|random)\s+)?"
+    rf"(?:matrix|matrices)?\s*"
     rf"(?:of (?:shape|size|dimensions?)\s+)?{M}(?:\s+and\s+vice[- ]versa for {M})?",
     re.IGNORECASE,
 )
@@ -128,7 +130,9 @@ HYPOTHESES = {
     "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|\bprojector\b", re.IGNORECASE),
     "orthonormal columns": re.compile(r"orthonormal columns", re.IGNORECASE),
     "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
-    "square": re.compile(r"\bsquare\b|\beigen(?:vectors?|values?|decomposition)\b", re.IGNORECASE),
+    "square": re.compile(r"(?<!mean )(?<!least )\bsquare\b"
+                         r"(?!\s+(?:root|of|norm|error|loss)\b)|"
+                         r"\beigen(?:vectors?|values?|decomposition)\b", re.IGNORECASE),
     "invertible": re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE),
 }  # fmt: skip
 

@@ -1,0 +1,49 @@
+"""Conditions that say what is done or meant, and words that mean no shape."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+WEIGHTS = (
+    "Let $W_Q, W_K \\in \\mathbb{R}^{d \\times k}$ and $N, M \\in \\mathbb{R}^{d \\times d}$. "
+)
+STATES = WEIGHTS + "Let $x_i \\in \\mathbb{R}^d$ be the state at $i$. "
+HEAD = "Let $A, D \\in \\mathbb{R}^{n \\times n}$ and $W \\in \\mathbb{R}^{d \\times d}$. "
+CIRCUIT = WEIGHTS + "We set $W_{QK} = W_K W_Q^\\top$. "
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (
+            STATES + "If $y_i = x_i + M x_{i'}$ is the state after the layer, then "
+            "$(x_i + M x_{i'})^\\top N x_j = x_i^\\top N x_j + x_{i'}^\\top N M^\\top x_j$.",
+            "refuted",
+        ),
+        (
+            HEAD + "If we freeze the scales, a head becomes "
+            "$(A \\otimes W)(D \\otimes I_d) = (D A) \\otimes W$.",
+            "refuted",
+        ),
+        (HEAD + "If $A$ is symmetric, $A D = A^\\top D$.", "needs-hypothesis"),
+        (HEAD + "If $A$ and $D$ commute, $A D = D A$.", "needs-hypothesis"),
+        (HEAD + "If we assume that $A$ and $D$ commute, $A D = D A$.", "needs-hypothesis"),
+        (
+            WEIGHTS + "Scores are divided by the square root of the width of $W_K$. "
+            "Then $N W_K + W_K^\\top = W_K$.",
+            "shape",
+        ),
+        (
+            WEIGHTS + "Let $G$ be an invertible $k \\times k$ matrix. "
+            "Then $W_Q G G^{-\\top} W_K^\\top = W_Q W_K^\\top$.",
+            "refuted",
+        ),
+        (CIRCUIT + "Then $W_Q W_K^\\top = W_{QK}$.", "refuted"),
+        (CIRCUIT + "Then $W_Q W_K^\\top = W_{QK}^\\top$.", "proved"),
+    ],
+)
+def test_an_equation_in_these_words_has_the_verdict(text: str, verdict: str) -> None:
+    last = check_text(text).equations[-1]
+    assert last.verdict == verdict, last.why
