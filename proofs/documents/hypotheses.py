@@ -192,6 +192,8 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
     origin = f"“{word}”, line {line}"
     if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
         yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
+        if word == "permutation":  # its entries are 0 and 1
+            yield Hypothesis(Tensor(r"\odot", (name, name)), name, origin, False)
     elif word == "row-stochastic":
         yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
     elif word in ("symmetric", "diagonal"):

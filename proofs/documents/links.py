@@ -21,6 +21,7 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Grid,
     Group,
     Name,
@@ -583,6 +584,11 @@ class LinkChecker(Definitions):
         self.context.define(bare(left), right, item.line)
         return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
 
+    def _is_derived_anew(self, left: Node, item: Item) -> bool:
+        """Return whether a derivative was given in another paragraph, maybe of another number."""
+        known = self.context.definitions.get(latex(bare(left)), ())
+        return any(not self.context.together(each.line, item.line) for each in known)
+
     def _declare_again(self, name: Node, line: int) -> None:
         """Record that a symbol is the one declared before, where its definition is said again."""
         said = self.context.definitions.get(latex(name))
@@ -693,6 +699,8 @@ class LinkChecker(Definitions):
         derived = self._derived(left, right, item) if k == 0 else None
         if derived is not None:
             return derived
+        if k == 0 and isinstance(bare(left), Derivative) and self._is_derived_anew(left, item):
+            return Found("undecided", "it may be the derivative of another number than before")
         known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
         if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
             found = self.judge.in_numbers(left, right, item.line)
@@ -706,6 +714,8 @@ class LinkChecker(Definitions):
             )
             if said is None and first and self._is_case(left, words, item.line):
                 self.cases[latex(bare(left))] = item.line
+            if said is not None and said.verdict == "proved":
+                self.context.define(bare(left), right, item.line)
             return said or self._definition(item, left, right)
         if (
             k == 0

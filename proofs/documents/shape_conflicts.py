@@ -204,7 +204,8 @@ class ShapeConflicts:
             if known is None or known.kind != "matrix" or known.rows == known.cols:
                 continue
             for word, keys, row in self.context.words:
-                if word in SQUARE and key in keys and at + CLOSE < row <= line:
+                later = at + CLOSE < row or not self.context.together(at, row)
+                if word in SQUARE and key in keys and later and row <= line:
                     return f", but {key} is “{word}” by line {row}, and may be square here"
         return ""
 

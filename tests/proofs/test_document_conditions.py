@@ -11,6 +11,15 @@ WEIGHTS = (
 )
 STATES = WEIGHTS + "Let $x_i \\in \\mathbb{R}^d$ be the state at $i$. "
 HEAD = "Let $A, D \\in \\mathbb{R}^{n \\times n}$ and $W \\in \\mathbb{R}^{d \\times d}$. "
+PERMUTED = (
+    "Let $X \\in \\mathbb{R}^{n \\times d}$, $W_1 \\in \\mathbb{R}^{d \\times m}$ and "
+    "$W_2 \\in \\mathbb{R}^{m \\times d}$. For a permutation matrix $P$ of size "
+    "$m \\times m$ and an entrywise function $\\phi$, "
+)
+GRADIENT = (
+    "Let $X \\in \\mathbb{R}^{n \\times d}$ and $Y = X W$ with $W \\in \\mathbb{R}^{d \\times m}$ "
+    "and $G = \\partial L / \\partial Y$. Then $\\frac{\\partial L}{\\partial W} = X^\\top G$.\n\n"
+)
 CIRCUIT = WEIGHTS + "We set $W_{QK} = W_K W_Q^\\top$. "
 
 
@@ -39,6 +48,17 @@ CIRCUIT = WEIGHTS + "We set $W_{QK} = W_K W_Q^\\top$. "
             WEIGHTS + "Let $G$ be an invertible $k \\times k$ matrix. "
             "Then $W_Q G G^{-\\top} W_K^\\top = W_Q W_K^\\top$.",
             "refuted",
+        ),
+        (
+            PERMUTED + "$\\phi(X W_1 P) P^\\top W_2 = \\phi(X W_1) P P^\\top W_2$.",
+            "needs-hypothesis",
+        ),
+        (PERMUTED + "$\\phi(X W_1 P) P W_2 = \\phi(X W_1) P P^\\top W_2$.", "refuted"),
+        (
+            GRADIENT
+            + "For $F = X W X^\\top$ with a square $W$ and $D = \\partial L/\\partial F$, we "
+            "have $\\partial L/\\partial W = X^\\top D X$.",
+            "undecided",
         ),
         (CIRCUIT + "Then $W_Q W_K^\\top = W_{QK}$.", "refuted"),
         (CIRCUIT + "Then $W_Q W_K^\\top = W_{QK}^\\top$.", "proved"),
