@@ -353,7 +353,18 @@ class Judge:
         return [f"but not with the shape of {key} on line {line}" for line, key in wrong]
 
     def _ordered(self, lhs: Node, rhs: Node, line: int, symbols: Symbols) -> Found:
-        return self._decided(lhs, rhs, symbols, line, "")
+        try:
+            return self._decided(lhs, rhs, symbols, line, "")
+        except OtimesError:  # a symbol whose shape is that of its definition
+            used: dict[str, Definition] = {}
+            a, b = (self.context.unfolded(side, used) for side in (lhs, rhs))
+        try:
+            found = self._decided(a, b, symbols, line, "")
+            return replace(found, why=f"{found.why}; with {named(used)}") if used else found
+        except FormulaShapeError as error:
+            return Found("shape", str(error))
+        except OtimesError as error:
+            return Found("undecided", str(error))
 
     def _open_by_definition(
         self, lhs: Node, rhs: Node, symbols: Symbols, line: int

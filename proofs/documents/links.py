@@ -192,6 +192,8 @@ class LinkChecker(Definitions):
                     found = found and self._unless_declared_again(item, statement, k, found)
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
+                except OtimesError as error:  # the others are decided
+                    found = Found("undecided", str(error))
                 if found is not None:
                     equation = self._equation(item, statement, k, found)
                     self._note_suspects(equation, found, item.line, statement, k)

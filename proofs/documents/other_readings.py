@@ -58,7 +58,13 @@ def by_order_of_vec(
         return Found("proved", "whether vec stacks the columns or the rows", reading=true[0][1])
     if not true:
         found = [decided(ordered) for ordered in orders]
-        return found[0] if {each.verdict for each in found} == {"refuted"} else None
+        false = [each for each in found if each.verdict == "refuted"]
+        if false and all(each.is_wrong for each in found):
+            return false[0]
+        pairs = zip(("columns", "rows"), found, strict=True)
+        true = [(said, each.reading) for said, each in pairs if each.verdict == "proved"]
+        if len(true) != 1:
+            return None
     return Found("needs-hypothesis", f"true if vec stacks the {true[0][0]}", reading=true[0][1])
 
 

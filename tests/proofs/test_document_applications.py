@@ -132,3 +132,17 @@ def test_what_can_be_written_is_claimed() -> None:
 The scores are $S = X W V^\top X^\top$."""
     assert last(text + r" With $M = W V^\top$ we can write $S = X M^\top X^\top$.") == "refuted"
     assert last(text + r" From here on we write $S = X X^\top$.") == "definition"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "verdict"), [("A", "needs-hypothesis"), (r"A^\top", "refuted")]
+)
+@pytest.mark.parametrize("rows", ["", r"$h(X)_i = \sum_j A_{ij} W x_j$, so that "])
+def test_a_head_under_vec_is_what_the_text_defines(rows: str, pattern: str, verdict: str) -> None:
+    """Neither does a symbol without a shape of its own keep the others from being decided."""
+    said = (
+        r"Let $x_j \in \mathbb{R}^d$ be the columns of $X \in \mathbb{R}^{d \times n}$, "
+        r"$A \in \mathbb{R}^{n \times n}$ and $W \in \mathbb{R}^{d \times d}$. "
+    )
+    claim = rf"$\mathrm{{vec}}(h(X)) = ({pattern} \otimes W) \mathrm{{vec}}(X)$."
+    assert last(f"{said}{rows}$h(X) = W X A^\\top$. Then {claim}") == verdict
