@@ -77,8 +77,10 @@ class Definitions:
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
         shape = self.judge.shapes([left, right], item.line, item.formula.tex)
         shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
-        if shape is not None and shape.verdict == "undecided":
-            shape = None if self._is_declared_anew(left, right, item) else shape
+        if shape is not None and self._is_declared_anew(left, right, item, shape.is_wrong):
+            shape = None
+        if shape is not None and shape.is_wrong and self._is_of_another_section(left, item):
+            shape = replace(shape, verdict="undecided")
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
         if shape is None and self._is_of_this_section(right, item.line):
@@ -131,16 +133,36 @@ class Definitions:
         theirs = {s.text for other in walk(known[0].rhs) for s in getattr(other, "sub", ())}
         return not theirs & {s.text for s in e.sub}
 
-    def _is_declared_anew(self, left: Node, right: Node, item: Item) -> bool:
-        """Declare a symbol of another section with the shape that its definition here gives it."""
+    def _is_of_another_section(self, left: Node, item: Item) -> bool:
+        """Return whether a symbol is declared in another section, which is not about notation."""
+        name = bare(left)
+        if not isinstance(name, Name):
+            return False
+        known = self.context.symbols_at(item.line).lookup(name)[1]
+        if known is None or not known.line or self.context.in_scope(known.line, item.line):
+            return False
+        return not self.context.is_general(known.line)
+
+    def _is_declared_anew(
+        self, left: Node, right: Node, item: Item, is_wrong: bool = False
+    ) -> bool:
+        """Declare a symbol of another section with the shape that its definition here gives it.
+
+        One of a section about notation has its shape everywhere: another one is wrong.
+        """
         name = bare(left)
         symbols = self.context.symbols_at(item.line)
         key, known = symbols.lookup(name) if isinstance(name, Name) else ("", None)
         if known is None or not known.rows or self.context.in_scope(known.line, item.line):
             return False
-        read = self._read([left, right], self.context.symbols_at(item.line, [(key, known.line)]))
+        if is_wrong and self.context.is_general(known.line):
+            return False
+        others = symbols.copy()
+        del others.known[key]
+        read = self._read([left, right], others)
         shape = None if read is None else read.shapes.get(key)
-        if shape is None or any(str(e) not in symbols.sizes() | {"1"} for s in shape for e in s):
+        atoms = [] if shape is None else [str(atom) for size in shape for atom in size]
+        if shape is None or not all(e.isdigit() or e in symbols.sizes() for e in atoms):
             return False
         self.context.declared.append((key, Declared("matrix", *shape, item.line)))
         return True

@@ -109,8 +109,9 @@ class Judge:
         return replace(found, why=f"{found.why}; where {', '.join(signs)}")
 
     def in_numbers(self, lhs: Node, rhs: Node, line: int) -> Found | None:
-        """Return the verdict where a section gives all symbols numbers, whatever their sizes."""
-        if not self.context.numbers:
+        """Return the verdict on a matrix in numbers, where a section gives all symbols numbers."""
+        written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
+        if not (self.context.numbers and written):
             return None
         own = lhs, rhs, *[self.context.unfolded(side, {}) for side in (lhs, rhs)]
         given: dict[str, Definition] = {}

@@ -63,3 +63,20 @@ def test_the_axis_of_a_softmax_counts_in_all_sections() -> None:
     claim = "For every column $c \\in \\mathbb{R}^n$, $\\operatorname{softmax}(S + 1 c^\\top)"
     text = f"# A\n\n{said}\n\n# B\n\n{claim} = \\operatorname{{softmax}}(S)$."
     assert check_text(text).equations[-1].verdict == "refuted"
+
+
+def test_a_letter_that_another_section_defines_has_the_shape_of_its_definition() -> None:
+    first = "# Sizes\n\nLet $A \\in \\mathbb{R}^{n \\times n}$.\n\n"
+    sums = (
+        "# Sums\n\nGiven $X, Y \\in \\mathbb{R}^{3 \\times 2}$ let $Z = X + Y \\in "
+        "\\mathbb{R}^{3 \\times 2}$.\n\n"
+    )
+    turned = "# Transpose\n\nLet $X \\in \\mathbb{R}^{3 \\times 2}$. Let $Z = X^\\top$."
+    assert check_text(first + sums + turned).equations[-1].verdict in ("definition", "undecided")
+
+
+def test_a_worked_number_is_none_of_a_general_claim() -> None:
+    said = "Let $P \\in \\mathbb{R}^{n \\times n}$ with $P P = P$.\n\n"
+    example = "Take $P = \\begin{bmatrix} 1 & 1 \\\\ 0 & 1 \\end{bmatrix}$.\n\n"
+    claim = "The projection satisfies $P (I - P) = 0$."
+    assert check_text(said + example + claim).equations[-1].verdict != "refuted"
