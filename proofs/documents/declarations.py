@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -92,7 +92,8 @@ class Declarations:
             best = _with_side(known, best, line)
         for known in _after(of_symbol, line):
             near = known.line <= line + CLOSE and together(known.line, line)
-            if {(key, known.line)} & {*without, *wrong} or not (near or known in of_symbol.general):
+            left_out = (key, known.line) in without or (key, known.line) in wrong
+            if left_out or not (near or _is_general(of_symbol, known)):
                 continue
             if best is None or (best.line < line and together(known.line, line)):
                 best = _with_side(known, best, line)
@@ -101,6 +102,13 @@ class Declarations:
 
 def _line(known: Declared) -> int:
     return known.line
+
+
+def _is_general(of_symbol: OfSymbol, known: Declared) -> bool:
+    """Return whether a declaration is a general one of a symbol."""
+    start = bisect_left(of_symbol.general, known.line, key=_line)
+    end = bisect_right(of_symbol.general, known.line, key=_line)
+    return known in of_symbol.general[start:end]
 
 
 def _before(

@@ -210,9 +210,11 @@ class LinkChecker(Definitions):
         self, item: Item, statement: Statement, k: int, found: Found
     ) -> Found:
         """Return a proof without what was said of symbols before these were declared again."""
+        if found.verdict != "proved":
+            return found
         left, right = statement.terms[k], statement.terms[k + 1]
         again = declared_again(self.context, [left, right], item.line)
-        if found.verdict != "proved" or again is None:
+        if again is None:
             return found
         with without(self.context, again):
             anew = self.judge.claim(left, right, item.line, item.formula.tex)
