@@ -99,8 +99,10 @@ class Counterexample:
         The values are expressions in the symbols of the case; those that the claim has not go.
         """
         known = {**self.sizes, **self.indices}
-        made = {s: int(sympy.sympify(value).subs(known)) for s, value in values.items()}
         parts = [sympy.sympify(value).free_symbols for value in values.values()]
+        # what the sides of the case do not have may be any size
+        known |= dict.fromkeys(frozenset().union(*parts) - known.keys(), 1)
+        made = {s: int(sympy.sympify(value).subs(known)) for s, value in values.items()}
         gone = frozenset().union(*parts) - values.keys()
         kept = {s: size for s, size in self.sizes.items() if s not in gone}
         of_index = {s: number for s, number in made.items() if not s.is_positive}

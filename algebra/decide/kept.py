@@ -46,7 +46,10 @@ def once(
         return decide(claim, axioms)
     said = tuple([(one.axiom, one.form, one.lhs, one.rhs, one.premises) for one in axioms[0]])
     key = claim.parts, said, context
-    found, before, _ = kept.get(key, (None, -1.0, None))
+    try:
+        found, before, _ = kept.get(key, (None, -1.0, None))
+    except TypeError:  # a claim with a matrix that may change, as sympy.Matrix, has no hash
+        return decide(claim, axioms)
     left = steps_left()
     if left <= before or (found is not None and found.status != "undecided"):
         spend(ASKED)

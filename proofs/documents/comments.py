@@ -28,6 +28,7 @@ def read_comments(
         notation.symbols,
         in_scope=document.is_in_scope,
         is_general=document.is_general,
+        is_about_notation=document.is_about_notation,
         together=document.is_one_paragraph,
         words_near=document.words_near,
         words_of_section=document.words_of_section,

@@ -85,6 +85,7 @@ class Context:
     last: tuple[tuple[int, ...], Symbols] | None = None  # the last answer of `symbols_at`
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)
     is_general: Callable[[int], bool] = field(default=lambda said: True)
+    is_about_notation: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
     words_near: Callable[[int], str] = field(default=lambda row: "")  # of the paragraph
     words_of_section: Callable[[int], str] = field(default=lambda row: "")

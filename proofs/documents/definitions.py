@@ -54,6 +54,7 @@ from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.terms import is_value
 
+IN_CODE = re.compile(r"\b(?:in|as) (?:code|numpy|pytorch|python|einsum)\b", re.IGNORECASE)
 SOON = 8  # lines after a factorization, on which it is said what its factors are
 # Functions that mean something: an equation with one on its left side claims, and defines nothing.
 MEANT = (FUNCTIONS | {"inner"}) - ROWWISE - words(r"f g \sigma \phi \mu \psi Attn attn RMS")
@@ -83,7 +84,12 @@ class Definitions:
             shape = replace(shape, verdict="undecided")
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
-        if shape is None and self._is_of_this_section(right, item.line):
+        words = self.document.sentence_before(item.formula)
+        if (
+            shape is None
+            and self._is_of_this_section(right, item.line)
+            and not IN_CODE.search(words)
+        ):
             shape = self.judge.misfit_within(right, item.line, item.formula.tex)
         if shape is not None and self.judge.shapes(
             [left, right], item.line, item.formula.tex, self.context.base.copy()
@@ -121,8 +127,13 @@ class Definitions:
         """
         if any(s.text == "*" for e in walk(right) if isinstance(e, Name) for s in e.sup):
             return False  # an adjoint
-        letters = [at for key, at in self.context.lines_of([right], line) if len(key) == 1]
+        used = self.context.lines_of([right], line)
+        letters = [at for key, at in used if len(key) == 1]
         of = self.document
+        for key, _ in used:
+            known = self.context.declarations_of(key)
+            if len({(one.rows, one.cols) for one in known if of.is_in_scope(one.line, line)}) > 1:
+                return False  # it has two shapes in this section
         return all(of.is_in_scope(at, line) or of.is_about_notation(at) for at in letters)
 
     def _is_labelled(self, e: Name) -> bool:

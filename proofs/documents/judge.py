@@ -343,8 +343,8 @@ class Judge:
         declared = [symbols.lookup(e)[1] for e in members]
         if any(known is None or "_" not in known.full for known in declared):
             return True  # the symbol is declared without an index
-        here, general = self.context.in_scope, self.context.is_general
-        return any(len(key) == 1 and not (here(at, line) or general(at)) for key, at in used)
+        here, noted = self.context.in_scope, self.context.is_about_notation
+        return any(len(key) == 1 and not (here(at, line) or noted(at)) for key, at in used)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
         """Return the declared shapes with which a proved claim does not conform."""

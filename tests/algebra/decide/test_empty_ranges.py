@@ -71,6 +71,8 @@ IN_CASES = {
     "logarithms up to an index",
     "logarithms in a product, up to an index",
     "an inverse before an index",
+    "logarithms of entries before an index",
+    "an inverse in an entry",
 }
 
 TRUE: dict[str, tuple[Any, ...]] = {
