@@ -1649,7 +1649,7 @@ class Reader:
                 at_number = reduce(add, [t.factor for t in terms], number(0))
                 for known, value in AXIOMS["values"].get(name, {}).items():
                     if at_number == number(Fraction(known)):
-                        return [Term(multiply(factor, number(value)))] if value else []
+                        return [Term(multiply(factor, number(Fraction(value))))] if value else []
                 if name in ("cos", "sin") and (many := twelfths(at_number)) is not None:
                     known = sine(many + 6 * (name == "cos"))
                     if known is not None:
