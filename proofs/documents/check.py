@@ -98,7 +98,7 @@ def _checked(
     prose = Prose(document)
     said, words, convention, elementwise = said_in(prose)
     context.declared += [(each.key, each.declared) for each in said]
-    declare_sides(prose, context)
+    declare_sides(prose, context, items)
     context.base.split |= split_by_index(context.declared)
     context.sentences |= {(each.key, each.declared.line) for each in said}
     context.local |= {(each.key, each.declared.line) for each in said if each.local}

@@ -28,6 +28,11 @@ REVISED = re.compile(
     r"generali[sz]\w+|extend\w*|redefin\w+|updat\w+|regulari[sz]\w+|augment\w*|drop\w*)\b",
     re.IGNORECASE,
 )
+ANOTHER = re.compile(
+    r"\b(?:another|second|third|next|alternativ\w*|other\w*|new|different\w*|variants?|exchang\w*|"
+    r"swap\w*|revers\w*|contrast|conversely|similarly|cases?|versions?|heads?|layers?|models?)\b",
+    re.IGNORECASE,
+)
 FOLLOWS = re.compile(
     r"\b(?:we|to|you|one)\s+(?:then\s+|now\s+)?(?:get|gets|obtain)\b|\b(?:gives?|yields?|"
     r"implies|leads? to|solution|solv\w+|optimum|optimal|minimi[sz]\w+|maximi[sz]\w+)\b"
@@ -107,6 +112,15 @@ def is_goal(words: str) -> bool:
 def is_revised(words: str) -> bool:
     """Return whether words say that something is defined in another way from here on."""
     return REVISED.search(words) is not None
+
+
+def is_of_another(words: str) -> bool:
+    """Return whether the words before a definition may be about another thing than before.
+
+    >>> is_of_another("For a second head we write "), is_of_another("and we write ")
+    (True, False)
+    """
+    return ANOTHER.search(words) is not None
 
 
 def follows_from_more(words: str) -> bool:

@@ -53,7 +53,9 @@ from otimes.proofs.documents.circumstances import (
     is_denied,
     is_goal,
     is_named_in_words,
+    is_of_another,
     is_of_differentials,
+    is_revised,
     opens_case,
     says_what_a_word_means,
     without_existence,
@@ -77,7 +79,6 @@ from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_wrongly
 from otimes.proofs.documents.source import Document
-from otimes.proofs.documents.suspects import Suspects, suspects
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,
@@ -88,13 +89,13 @@ from otimes.proofs.documents.terms import (
     size_name,
 )
 from otimes.proofs.documents.unrolled import unrolled
+from otimes.proofs.documents.wrong_definitions import EQUALS, WrongDefinitions
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
 TRANSPOSED = re.compile(
     r"\^(?:\{\s*(?:\\top|T|\\intercal)\s*\}|\\top\b|\\intercal\b|T(?![A-Za-z]))|ᵀ"
 )
-USED = re.compile(r"\bas on line (\d+)")
 TOLD = 25  # formulas after which progress is told
 CONSTRUCTED = re.compile(
     r"\b(?:if|when)\s+(?:we|one|you)\s+(?:now\s+|also\s+|then\s+)?(?:replac|freez|writ|stack|"
@@ -102,7 +103,6 @@ CONSTRUCTED = re.compile(
     re.IGNORECASE,
 )
 MACRO = re.compile(r"\\[A-Za-z]+")
-EQUALS = frozenset(("=", r"\equiv"))
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
 
@@ -115,7 +115,7 @@ class LinkChecker(Definitions):
     def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
-        self.suspects = Suspects()
+        self.wrong = WrongDefinitions(document, context)
         self.said = 0  # how many of the columns of ones that words name are defined
 
     def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
@@ -129,33 +129,8 @@ class LinkChecker(Definitions):
             for statement in item.statements:
                 if statement.relations:
                     self.seen |= {latex(e) for e in walk(statement) if isinstance(e, Name)}
-        self._name_suspects(found)
+        self.wrong.name()
         return found
-
-    def _note_suspects(
-        self, equation: Equation, found: Found, line: int, statement: Statement, k: int
-    ) -> None:
-        """Note the definitions by which an equation is proved, or which it uses and is wrong."""
-        if found.verdict == "proved":
-            self.suspects.proved |= {int(row) for row in USED.findall(found.why)}
-        elif found.is_wrong and statement.relations[k] in EQUALS:
-            sides = statement.terms[k], statement.terms[k + 1]
-            symbols = self.context.symbols_at(line)
-            used, mended = suspects(self.context, *sides, line, symbols)
-            self.suspects.wrong[equation.span] = used, mended | {*found.against}
-
-    def _name_suspects(self, equations: list[Equation]) -> None:
-        """Name, with equations that are called wrong, the definitions that may be so instead."""
-        for equation in equations:
-            rows = self.suspects.of(equation.span)
-            if not rows:
-                continue
-            offsets = [self.document.lines[row - 1] for row in rows]
-            equation.related = tuple(
-                (self.document.cell(at), self.document.position(at)[0]) for at in offsets
-            )
-            lines = self.document.named_lines(" or ".join(f"line {row}" for row in rows))
-            equation.why = f"{equation.why}; or the definition on {lines} is wrong"
 
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
@@ -185,6 +160,7 @@ class LinkChecker(Definitions):
             if not statement.relations:
                 yield from self.expression(item, statement)
                 continue
+            links: dict[int, tuple[Equation, Found]] = {}
             for k in range(len(statement.relations)):
                 try:
                     spent = steps_done() - self.begun > MOST_WORK * STEPS
@@ -195,9 +171,9 @@ class LinkChecker(Definitions):
                 except OtimesError as error:  # the others are decided
                     found = Found("undecided", str(error))
                 if found is not None:
-                    equation = self._equation(item, statement, k, found)
-                    self._note_suspects(equation, found, item.line, statement, k)
-                    yield equation
+                    links[k] = self._equation(item, statement, k, found), found
+                    yield links[k][0]
+            self.wrong.note(item, statement, links)
 
     def _ones(self, name: Name, line: int) -> Node:
         """Return a column of ones, of as many entries as a symbol is declared with."""
@@ -485,6 +461,25 @@ class LinkChecker(Definitions):
             return None
         return replace(found, why=f"{found.why}; with {named(used)}", against=(said.line,))
 
+    def _restated(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a second definition that says the first again, or None.
+
+        “We write S = X W X^T” after S = Q K^T claims that both are equal. Where they are not, one
+        edit of it tells a mistake from a new S.
+        """
+        known = self.context.definitions.get(latex(bare(left)))
+        if not known or not self.context.in_scope(known[0].line, item.line):
+            return None
+        found = self.judge.claim(left, right, item.line, item.formula.tex)
+        if found.verdict == "proved":
+            return found
+        if found.verdict != "refuted" or not found.suggestion:
+            return None
+        words = plain_words(self.document.sentence_before(item.formula))
+        since = self.document.prose[self.document.lines[known[0].line - 1] : item.formula.start]
+        revised = is_revised(since) or is_of_another(words) or doubted_by(words)
+        return None if revised or self._redefines(left, right, item) else found
+
     def _of_part(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the verdict on a part of a function of which the whole is defined before."""
         judged = partial(self.judge.claim, line=item.line, source="")
@@ -710,6 +705,8 @@ class LinkChecker(Definitions):
             found = self.judge.in_numbers(left, right, item.line)
             if found is not None:
                 return found
+        if announced and (restated := self._restated(item, left, right)) is not None:
+            return restated
         if k == 0 and self._defines(left, right, announced, item.line):
             said = (
                 self._said_again(item, left, right)

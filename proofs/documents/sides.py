@@ -1,13 +1,13 @@
 r"""Which vectors a text declares as columns and which as rows.
 
-`a column $x \in \mathbb{R}^d$`, `$x$ is a row vector`, `all vectors are columns`, and tables.
-Rows and columns *of* a matrix are no declaration.
+`a column $x \in \mathbb{R}^d$`, `$x$ is a row vector`, `all vectors are columns`, tables, and
+`$x^\top x = 1$`. Rows and columns *of* a matrix are no declaration.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,8 +17,19 @@ from otimes.algebra.language.linear import FamilyMember
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Declared, Symbols, default, full_key, keys
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Node, Space, bare, walk
+from otimes.algebra.notation.tree import (
+    Name,
+    Node,
+    Number,
+    Power,
+    Product,
+    Space,
+    bare,
+    latex,
+    walk,
+)
 from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.prose import LIST, LOCALLY, M, Prose
 
 SIDE = r"(?P<side>row|column)"
@@ -91,10 +102,10 @@ def read_as_rows(
     return [f"{name} is a row (1 × {size})" for name, size in turned], sure
 
 
-def declare_sides(prose: Prose, context: Context) -> None:
+def declare_sides(prose: Prose, context: Context, items: Iterable[Item]) -> None:
     """Add to the declared vectors on which side they are multiplied by matrices."""
     context.base.side = context.base.side or every_side(prose.text)
-    for said in sides_in(prose):
+    for said in (*sides_in(prose), *sides_by_length(items)):
         key = keys(said.name)[0]
         known = [(k, d) for k, d in context.declared if k == key and d.kind == "vector"]
         here = [d for _, d in known if d.line == said.line]
@@ -132,6 +143,24 @@ def sides_in(prose: Prose) -> Iterator[Side]:
                 for name in _vectors(prose, int(number)):
                     local = bool(LOCALLY.search(before))
                     yield Side(name, match["side"].lower(), line, local)
+
+
+def sides_by_length(items: Iterable[Item]) -> Iterator[Side]:
+    r"""Yield the symbols whose squared length is given: `u^\top u = 1` for a column."""
+    for item in items:
+        for statement in item.statements:
+            for k, relation in enumerate(statement.relations):
+                product, number = map(bare, statement.terms[k : k + 2])
+                if relation != "=" or not isinstance(number, Number):
+                    continue
+                factors = product.factors if isinstance(product, Product) else ()
+                if len(factors) != 2:
+                    continue
+                turned = [isinstance(e, Power) and e.exponent == "T" for e in factors]
+                names = [bare(e.base) if isinstance(e, Power) else e for e in factors]
+                if turned[0] != turned[1] and latex(names[0]) == latex(names[1]):
+                    side = "column" if turned[0] else "row"
+                    yield from (Side(e, side, item.line, False) for e in _names(names[:1]))
 
 
 def _vectors(prose: Prose, number: int) -> list[Name]:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import combinations
-from typing import Any
+from itertools import combinations, pairwise
+from typing import Any, TypeGuard
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.notation.symbols import Symbols, text_of
@@ -223,12 +223,22 @@ def _swaps(e: Node) -> Iterator[Node]:
 
 
 def _transposes(e: Node) -> Iterator[Node]:
+    """Remove a transpose, insert one, or move one to the factor beside it."""
     if isinstance(e, Power) and e.exponent == "T":
         yield e.base
+    elif isinstance(e, Product):
+        for k, (a, b) in enumerate(pairwise(e.factors)):
+            if _is_turned(a) != _is_turned(b):
+                moved = [each.base if _is_turned(each) else Power(each, "T") for each in (a, b)]
+                yield replace(e, factors=(*e.factors[:k], *moved, *e.factors[k + 2 :]))
     elif (isinstance(e, Name) and is_capital(e)) or (
         isinstance(e, Group) and isinstance(bare(e), Product | Tensor | Sum)
     ):
         yield Power(e, "T")
+
+
+def _is_turned(e: Node) -> TypeGuard[Power]:
+    return isinstance(e, Power) and e.exponent == "T"
 
 
 def _whole_transposes(e: Node) -> Iterator[Node]:

@@ -190,7 +190,7 @@ def test_a_table_of_notation_counts_in_every_section() -> None:
     table = (
         "| symbol | shape |\n|---|---|\n| $X$ | $n \\times d$ |\n| $W_Q, W_K$ | $d \\times k$ |\n"
     )
-    claim = r"We set $Q = X W_Q$ and $K = X W_K$. Then $Q K^\top = X W_Q^\top W_K X^\top$."
+    claim = r"Then $X W_Q^\top W_K X^\top$ has one entry for each pair."
     text = f"# {{}}\n\n{table}\n# A head\n\n{claim}\n"
     assert check_text(text.format("Conventions")).equations[-1].verdict == "shape"
     intro = "# Introduction\n\nLet $n > 0$.\n\n" + text.format("An example")

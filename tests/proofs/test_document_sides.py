@@ -116,3 +116,10 @@ def test_a_vector_is_no_row_unless_something_says_so(text: str, verdict: str, wo
     *_, last = check_text(text).equations
     assert last.verdict == verdict
     assert words in last.why
+
+
+def test_the_squared_length_of_a_vector_says_that_it_is_a_column() -> None:
+    sizes = r"Q \in \mathbb{R}^{n \times n}$ and $u \in \mathbb{R}^{n}"
+    found = check_text(rf"Let ${sizes}$ with $u^\top u = 1$. Then $Q = u^\top u \, Q$.").equations
+    assert found[-1].verdict == "proved"
+    assert found[-1].hypotheses

@@ -48,3 +48,51 @@ def test_json_and_sarif_have_the_place_of_the_definition() -> None:
     result = to_sarif([report], "1")["runs"][0]["results"][-1]
     (place,) = result["relatedLocations"]
     assert place["physicalLocation"]["region"] == {"startLine": 3}
+
+
+CALLED = r"""Let $Q, R, S \in \mathbb{R}^{n \times n}$.
+Let $u \in \mathbb{R}^{n}$ with $u^\top u = 1$.
+
+We set $P = Q R^\top$.
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),
+    [
+        # one edit of the definition against two of the claims
+        ("Then $P R = Q R R$ and $P Q = Q R Q$.", "refuted refuted refuted"),
+        (r"Then $S P = S Q R$ and $P^\top = R^\top Q^\top$.", "refuted refuted refuted"),
+        ("Then $P R = Q R R$.", "definition refuted"),
+        (r"Then $P R = Q R R = u^\top u \, Q R R$.", "refuted refuted proved"),
+        (
+            r"Then $P R = Q R R$, $P Q = Q R Q$ and $P S = Q R^\top S$.",
+            "definition refuted refuted proved",
+        ),
+        # a proof that an edit leaves as it is
+        (
+            r"Then $P R = Q R R$, $P Q = Q R Q$ and $P S - P S = 0$.",
+            "refuted refuted refuted proved",
+        ),
+        # a second definition that says the first again
+        (r"We write $P = Q R$ as well.", "definition refuted"),
+        (r"We write $P = (R Q^\top)^\top$ as well.", "definition proved"),
+        (r"For another layer we write $P = Q R$.", "definition definition"),
+        (r"We write $P = Q S R$ from here on.", "definition definition"),
+    ],
+)
+def test_the_fewest_edits_decide_what_is_wrong(text: str, verdicts: str) -> None:
+    found = check_text(CALLED + text).equations[3:]
+    assert " ".join(each.verdict for each in found) == verdicts
+
+
+def test_the_line_of_a_chain_is_called_wrong_that_an_edit_mends() -> None:
+    text = r"""Let $X \in \mathbb{R}^{n \times d}$ and $W_Q, W_K \in \mathbb{R}^{d \times k}$.
+
+Let $Q = X W_Q$ and $K = X W_K$. The scores are
+$$S = Q^\top K = X W_Q W_K^\top X^\top.$$"""
+    *_, first, second = check_text(text).equations
+    assert (first.verdict, second.verdict) == ("shape", "shape")
+    assert first.suggestion == "S = Q K^{T}"
+    assert first.related == ((None, 4),)

@@ -1,0 +1,171 @@
+r"""Definitions that may be what is wrong where a later equation is refuted.
+
+A text may define `\Pi = U U^\top` and conclude `\Pi^2 = \Pi`, which is false: the slip may be in
+the definition. An equation is called wrong where it stands; with it are named the definitions that
+it uses and of which one edit makes it true. A definition by which another equation is proved is
+none of them.
+
+The fewest edits decide what is wrong. Where one edit of a definition makes every equation true that
+uses it, and these would need several edits themselves, the definition is called wrong, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from otimes.algebra.notation.tree import Node, Statement, bare, latex
+from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.items import Item
+from otimes.proofs.documents.report import Equation
+from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.suggestions import folded
+from otimes.proofs.documents.suspects import Key, Use, suspects, use_of
+
+USED = re.compile(r"\bas on line (\d+)")
+MOST_USES = 12  # proved equations that are decided again with an edit
+EQUALS = frozenset(("=", r"\equiv"))
+
+
+class Mistake(NamedTuple):
+    """An equation that is called wrong, and the definitions that may be so instead.
+
+    `used` are those that it uses, `mended` their right sides with an edit that makes it true, by
+    their LaTeX, and `against` the lines of those that say otherwise. `statement` tells the links of
+    one chain from others; `edits` is how many edits the chain needs if the definitions are right.
+    """
+
+    equation: Equation
+    used: frozenset[Key]
+    mended: dict[Key, dict[str, Node]]
+    against: tuple[int, ...]
+    statement: int
+    edits: int
+
+
+@dataclass(slots=True)
+class WrongDefinitions:
+    """The definitions that the equations of a document use, and which may be wrong.
+
+    `defined` has the equation that is each definition, `proved` the equations that are proved by
+    some, `wrong` those that are called wrong.
+    """
+
+    document: Document
+    context: Context
+    defined: dict[Key, Equation] = field(default_factory=dict)
+    proved: list[Use] = field(default_factory=list)
+    wrong: list[Mistake] = field(default_factory=list)
+    tried: dict[tuple[Key, str], bool] = field(default_factory=dict)
+
+    def note(
+        self, item: Item, statement: Statement, links: Mapping[int, tuple[Equation, Found]]
+    ) -> None:
+        """Note the definitions of a chain, those that prove its links, and what is wrong in it."""
+        for k, (equation, found) in links.items():
+            sides = statement.terms[k], statement.terms[k + 1]
+            if found.verdict == "definition":
+                for side in sides:
+                    self.defined.setdefault(Key(item.line, latex(bare(side))), equation)
+            elif found.verdict == "proved":
+                if USED.search(found.why):
+                    self.proved.append(use_of(self.context, *sides, item.line))
+            elif found.is_wrong and statement.relations[k] in EQUALS:
+                use = use_of(self.context, *sides, item.line)
+                beside = _edited(found, sides)
+                other, its = links.get(k + beside, (equation, found)) if beside else (None, None)
+                edits = 2 if its is not None and _is_supported(its) else 1
+                start = item.formula.offset(statement.span[0])
+                self.wrong.append(
+                    Mistake(
+                        equation,
+                        frozenset(use.keys),
+                        suspects(self.context, use),
+                        found.against,
+                        start,
+                        edits,
+                    )
+                )
+                if other is not None and beside < 0 and other.verdict == "definition":
+                    left = latex(bare(statement.terms[k - 1]))
+                    mended_side = found.suggestion.partition(" = ")[0]
+                    self._call_wrong(other, f"{left} = {mended_side}", [equation])
+
+    def name(self) -> None:
+        """Name the definitions that may be wrong, with the equations that are called so."""
+        firm = {key.line for use in self.proved for key in use.keys}
+        uses = Counter(line for each in self.wrong for line in {key.line for key in each.used})
+        for mistake in self.wrong:
+            edited = [key for key in mistake.mended if self._edits(key, mistake)]
+            rows = {key.line for key in edited} | ({*mistake.against} - firm)
+            shared = {key.line for key in mistake.used if uses[key.line] > 1} - firm
+            if not rows and len(shared) == 1:
+                rows = shared
+            if rows:
+                self._relate(mistake.equation, sorted(rows))
+        for key in sorted({key for each in self.wrong for key in each.mended}):
+            using = [each for each in self.wrong if key in each.used]
+            edits = [self._edits(key, each) for each in using]
+            common = [text for text in edits[0] if all(text in other for other in edits)]
+            needed = {each.statement: 0 for each in using}
+            for each in using:
+                needed[each.statement] = max(each.edits, needed[each.statement])
+            if common and sum(needed.values()) > 1 and key in self.defined:
+                said = f"{key.text} = {common[0]}"
+                self._call_wrong(self.defined[key], said, [each.equation for each in using])
+
+    def _edits(self, key: Key, mistake: Mistake) -> list[str]:
+        """Return the edits of a definition that mend an equation, and leave true what is proved."""
+        return [
+            text
+            for text, edited in mistake.mended.get(key, {}).items()
+            if self._leaves_true(key, text, edited)
+        ]
+
+    def _leaves_true(self, key: Key, text: str, edited: Node) -> bool:
+        """Return whether what is proved by a definition is so, too, with another right side."""
+        if (key, text) not in self.tried:
+            uses = [use for use in self.proved if key in use.keys]
+            self.tried[key, text] = len(uses) <= MOST_USES and all(
+                use.is_true_with(self.context, key, edited) for use in uses
+            )
+        return self.tried[key, text]
+
+    def _relate(self, equation: Equation, rows: Sequence[int]) -> None:
+        offsets = [self.document.lines[row - 1] for row in rows]
+        equation.related = tuple(
+            (self.document.cell(at), self.document.position(at)[0]) for at in offsets
+        )
+        lines = self.document.named_lines(" or ".join(f"line {row}" for row in rows))
+        equation.why = f"{equation.why}; or the definition on {lines} is wrong"
+
+    def _call_wrong(self, definition: Equation, edited: str, false: Sequence[Equation]) -> None:
+        """Call a definition wrong, an edit of which makes equations true."""
+        lines = [*dict.fromkeys(f"line {self.document.row(e.span[0])}" for e in false)]
+        refuted = [each for each in false if each.verdict == "refuted"]
+        definition.verdict = "refuted" if refuted else "shape"
+        definition.counterexample = refuted[0].counterexample if refuted else None
+        definition.suggestion = edited
+        definition.related = tuple((each.cell, each.line) for each in false)
+        said = " and ".join([", ".join(lines[:-1]), lines[-1]] if lines[1:] else lines)
+        contradicts = "contradict it, and follow" if lines[1:] else "contradicts it, and follows"
+        definition.why = self.document.named_lines(f"{said} {contradicts} after one edit of it")
+
+
+def _is_supported(found: Found) -> bool:
+    """Return whether a link is true, perhaps given what the text says without declaring it."""
+    return found.verdict == "proved" or found.why.startswith("true given")
+
+
+def _edited(found: Found, sides: Sequence[Node]) -> int:
+    """Return -1 or 1 where the edit that makes an equation true is of its left or right side."""
+    if not found.suggestion:
+        return 0
+    left, right = (latex(folded(side)) for side in sides)
+    if found.suggestion.startswith(f"{left} = "):
+        return 1
+    return -1 if found.suggestion.endswith(f" = {right}") else 0
