@@ -14,15 +14,19 @@ import re
 from collections.abc import Collection, Iterable
 
 from otimes.algebra.notation.affine import LETTER, affine, first_value, last_of
-from otimes.algebra.notation.tree import Indexed, Name, Node, walk
+from otimes.algebra.notation.slices import as_slots
+from otimes.algebra.notation.tree import Entry, Indexed, Name, Node, walk
 
 BUT = re.compile(rf"({LETTER})\s*\\neq?\s*({LETTER})")
 
 
 def letters_in(terms: Iterable[Node]) -> set[str]:
     """Return the letters that stand as indices of symbols, maybe with a number added."""
-    names = (e for term in terms for e in walk(term) if isinstance(e, Name))
-    slots = [slot for e in names for slot in (*e.sub, *e.sup)]
+    nodes = [e for term in terms for e in walk(term)]
+    slots = [slot for e in nodes if isinstance(e, Name) for slot in (*e.sub, *e.sup)]
+    slots += [slot for e in nodes if isinstance(e, Entry) for slot in e.indices]
+    selects = [e.select for e in nodes if isinstance(e, Name) and e.select]
+    slots += [slot for select in selects for slot in as_slots(select)]
     plain = {slot.text for slot in slots if slot.kind == "index"}
     return plain | {at.letter for slot in slots if (at := affine(slot)) and at.letter}
 

@@ -18,6 +18,7 @@ import sympy
 from sympy import MatrixSymbol, Transpose
 
 from otimes.algebra.language.linear import OneHot, matmul
+from otimes.algebra.notation.affine import affine
 from otimes.algebra.notation.dimensions import ONE, Size
 from otimes.algebra.notation.slots import written
 from otimes.algebra.notation.tokens import NotationError, Token
@@ -146,8 +147,11 @@ def _chosen(reader: Any, text: str, size: Size, e: Node) -> _Chosen | None:
         return _first(reader, first[1], size, e)
     if ":" in text:
         raise NotationError(f"the slice {text} is not in the language", e.span)
+    moved = affine(Slot("expression", text))
     if LETTER.fullmatch(text) and text not in reader.symbols.sizes():
         at = reader._index(text, size, e)
+    elif moved is not None and moved.number < 0 and moved.letter in reader.bindings.runs_to:
+        at = reader._index(moved.letter, size, e) + moved.number
     else:  # a row by its number: what is proved of any row is true of it
         reader.doubts.append(f"the index {text} of {reader.quoted(e)} was taken as any")
         at = sympy.Symbol(f"at_{re.sub(r'[^0-9A-Za-z]', '', text)}", integer=True)

@@ -184,26 +184,31 @@ class Context:
         """
         found = self._applications(nodes)
         names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
+        seen = set[str]()
         for e in names:
             text = latex(e)
+            if text in seen:
+                continue
+            seen.add(text)
             power = None if only_weights or text in self.definitions else self._power(e)
-            power = power or self._entry(e) or self._slice(e) or self._member(e)
-            if power is not None:
-                found[text] = power
+            power = power or self._entry(e) or self._slice(e)
             said = [
                 d
                 for d in self.generic.get(key_of(e), ())
                 if d in self.definitions.get(latex(d.lhs), ())
                 and (not only_weights or e.base == "W" or ends_of([d.rhs]) & letters_in([d.lhs]))
             ]
-            if text in self.definitions or text in found or not said:
+            part = power
+            if part is None and text not in self.definitions and text not in found:
+                made = (self._instance(each, e, nodes) for each in said)
+                part = next(filter(None, made), None) or self._member(e)
+            if part is not None:
+                found[text] = part
+            known = found.get(text) or next(iter(self.definitions.get(text, ())), None)
+            if known is None or only_weights or len(names) > MOST_NAMES:
                 continue
-            sizes = self.symbols_at(said[0].line).sizes()
-            rhs = self._at_indices(said[0], e, nodes, sizes)
-            if rhs is not None:
-                found[text] = Definition(e, rhs, said[0].line)
-                if recurs(e, rhs) and len(names) < MOST_NAMES:
-                    names += [each for each in walk(rhs) if isinstance(each, Name)]
+            if not self.lists_members(known):
+                names += [each for each in walk(known.rhs) if isinstance(each, Name)]
         return found
 
     def _applications(self, nodes: Sequence[Node]) -> dict[str, Definition]:
@@ -223,6 +228,11 @@ class Context:
                         break
         return found
 
+    def _instance(self, said: Definition, name: Name, nodes: Sequence[Node]) -> Definition | None:
+        """Return a definition for a symbol with other indices, or None where it says nothing."""
+        rhs = self._at_indices(said, name, nodes, self.symbols_at(said.line).sizes())
+        return None if rhs is None else Definition(name, rhs, said.line)
+
     def _at_indices(
         self, said: Definition, name: Name, nodes: Sequence[Node], sizes: Collection[str]
     ) -> Node | None:
@@ -239,7 +249,7 @@ class Context:
         """Return rows or columns of what is defined as a matrix."""
         base = replace(name, select="")
         known = self.definitions.get(latex(base)) if len(places_of(name)) == 2 else None
-        if not known:
+        if not known or self.lists_members(known[0]):
             return None
         whole = Group(known[0].rhs, stands_for=base)
         return Definition(name, Entry(whole, as_slots(name.select)), known[0].line)

@@ -190,6 +190,8 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
     turned, identity = Power(name, "T"), Name("I")
     ones = Name("1", "bf")
     origin = f"“{word}”, line {line}"
+    if not name.base.lstrip("\\")[:1].isupper():  # a vector, or a number
+        return
     if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
         yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
         if word == "permutation":  # its entries are 0 and 1

@@ -77,7 +77,7 @@ from otimes.proofs.documents.pseudo_inverses import PENROSE, conditions, is_pseu
 from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
-from otimes.proofs.documents.rotations import rotated_wrongly
+from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.terms import (
     are_shapes,
@@ -575,9 +575,12 @@ class LinkChecker(Definitions):
             if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
                 why = "true if the derivative has the shape of the transpose"
                 return Found("needs-hypothesis", why)
-            excused = has_assumption(self.document.sentence_before(item.formula))
-            if excused or not (chain.whole or found.edit not in ("", "term", "number")):
+            if has_assumption(self.document.sentence_before(item.formula)):
                 return None
+            single = not isinstance(bare(chain.other), Sum)  # another dependence adds a term
+            if not (chain.whole or single) and found.edit in ("", "term"):
+                why = f"the chain rule gives another value, with {chain.how}"
+                return Found("needs-hypothesis", f"{why}: are there other dependences?")
         elif found.verdict != "proved":
             return None
         self.context.define(bare(left), right, item.line)
@@ -705,7 +708,8 @@ class LinkChecker(Definitions):
             found = self.judge.in_numbers(left, right, item.line)
             if found is not None:
                 return found
-        if announced and (restated := self._restated(item, left, right)) is not None:
+        restated = self._restated(item, left, right) if announced else None
+        if restated is not None:
             return restated
         if k == 0 and self._defines(left, right, announced, item.line):
             said = (
@@ -734,6 +738,9 @@ class LinkChecker(Definitions):
         found = computed(self.context, left, right, item.line) or self.judge.claim(
             left, right, item.line, source
         )
+        open_ = found.verdict in ("refuted", "undecided", "needs-hypothesis")
+        if open_ and self.document.has_rotations and rotated_rightly(left, right):
+            return Found("needs-hypothesis", "true where rotations add their angles")
         if k == 0 and found.verdict == "proved":
             self._declare_again(bare(left), item.line)
         if first and found.why.startswith(ASSUMPTION) and is_concluded(words):

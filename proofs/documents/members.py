@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from otimes.algebra.notation.tree import Name, Node, Power
+
+INDEX = re.compile(r"\w|[a-z]-\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,9 @@ class Member:
         alike = (own.base, own.style, own.marks) == (name.base, name.style, name.marks)
         if not alike or len(name.sub) != 1 or name.select or name.sub[0].kind == "label":
             return None
-        if len(name.sub[0].text) != 1 or len(own.sub) != 1:
+        text = re.sub(r"\s", "", name.sub[0].text)
+        if not INDEX.fullmatch(text) or len(own.sub) != 1:
             return None
-        text = name.sub[0].text
         select = f"{text},:" if self.side == "row" else f":,{text}"
         sup = self.whole.sup or name.sup
         part = replace(self.whole, select=select, sup=sup, span=name.span)

@@ -17,7 +17,8 @@ from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Node, bare
+from otimes.algebra.notation.tree import Name, Node, Space, bare
+from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.source import Document, Formula
 from otimes.proofs.documents.tables import said_in_tables, shape_of
@@ -53,7 +54,8 @@ SIZE_NAMED = re.compile(
     re.IGNORECASE,
 )
 IS_SCALAR = re.compile(
-    rf"{LIST}\s+(?:is|are|be)\s+(?:an?\s+)?(?:real\s+)?(?:scalars?|(?:real )?numbers?)\b"
+    rf"{LIST}\s+(?:(?:is|are|be)\s+(?:an?\s+)?|an?\s+)(?:real\s+)?"
+    r"(?:scalars?|(?:real )?numbers?)\b(?!\s+of\b)"
     rf"|\bscalars?\s+{LIST}"
     r"|\b(?:an?|any|some|all|two|real|positive|nonzero)\s+(?:(?:real|positive|nonzero|small)\s+)?"
     rf"(?:numbers?|constants?|coefficients?)\s+{LIST}(?!\s+of\b)",
@@ -96,6 +98,15 @@ OF_ONES = re.compile(
     r"(?:all[- ])?ones\s+(?:column(?:\s+vector)?|vector)\b)",
     re.IGNORECASE,
 )
+IN_SPACE = re.compile(
+    rf"{LIST}\s+(?:(?:is|are|be|both|all|each|lies?|lives?|living|taken)\s+){{0,2}}(?:in|from)\s+{M}",
+    re.IGNORECASE,
+)
+IN_LIST = re.compile(
+    rf"(?:\b(?:let|where|with|and|vectors?|matri(?:x|ces)|weights?|bias(?:es)?|keys?|queries|query|"
+    rf"values?|here)\s+|[:(]\s*|\A\s*|\n\n\s*){LIST}",
+    re.IGNORECASE,
+)
 EACH = r"(?! (?:each|every|all) (?:heads?|layers?|positions?|tokens?)\b)"
 LOCALLY = re.compile(
     rf"\b(?:if|when|where|for{EACH}|any|every(?! (?:head|layer|position|token)\b)|suppose)\b",
@@ -116,9 +127,9 @@ NEAR = 200  # characters within which a symbol is beside a word by grammar
 BY_ROWS = r"(?:row[- ]?wise|row by row|(?:to|of|in) (?:each|every) row)\b"
 BY_COLUMNS = r"(?:column[- ]?wise|column by column|(?:to|of|in) (?:each|every) column)\b"
 HYPOTHESES = {
-    "orthogonal": re.compile(r"\borthogonal\b(?! to\b)", re.IGNORECASE),
+    "orthogonal": re.compile(r"\borthogonal\b(?! (?:to|projec\w+|complement)\b)", re.IGNORECASE),
     "permutation": re.compile(r"\bpermutations?\b", re.IGNORECASE),
-    "rotation": re.compile(r"\brotation\b|\bunitary\b", re.IGNORECASE),
+    "rotation": re.compile(r"\brotations?\b|\bunitary\b", re.IGNORECASE),
     "row-stochastic": re.compile(r"row[- ]stochastic|"
                                  r"rows? (?:(?:each|that|which) )?sums? to (?:one|1)|"
                                  r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
@@ -127,7 +138,8 @@ HYPOTHESES = {
                             r"\bpositive[- ](?:semi-?)?definite\b", re.IGNORECASE),
     "diagonal": re.compile(r"(?<!block-)(?<!block )(?<!off-)\bdiagonal\b"
                            r"(?! (?:entr|element|block|term))", re.IGNORECASE),
-    "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|\bprojector\b", re.IGNORECASE),
+    "idempotent": re.compile(r"\bidempotent\b|\bprojection matrix\b|"
+                             r"\borthogonal projections?\b|\bprojectors?\b", re.IGNORECASE),
     "orthonormal columns": re.compile(r"orthonormal columns", re.IGNORECASE),
     "commute": re.compile(r"\bcommut(?:e|es|ing)\b", re.IGNORECASE),
     "square": re.compile(r"(?<!mean )(?<!least )\bsquare\b"
@@ -241,6 +253,21 @@ class Prose:
                 found += names if len(names) == len(terms) else []
         return found
 
+    def member(self, number: str, symbol: str = "") -> tuple[Name, Node] | None:
+        """Return the symbol and the space of a formula such as A ∈ …, or None.
+
+        The symbol is put before a formula that is a space by itself.
+        """
+        formula = self.formulas[int(number)]
+        try:
+            statements = parse_formula(symbol + formula.tex, plain=formula.plain)
+        except NotationError:
+            return None
+        if len(statements) != 1 or statements[0].relations != (r"\in",):
+            return None
+        name, space = map(bare, statements[0].terms)
+        return (name, space) if isinstance(name, Name) else None
+
     def defined(self, number: str) -> list[Name]:
         """Return the symbol that a formula consists of or defines: `C` of `C = I - J`."""
         formula = self.formulas[int(number)]
@@ -344,6 +371,7 @@ def _sentences(prose: Prose) -> Iterator[Said]:
             node = prose.node(match[1])
             if isinstance(node, Name) and not node.sup:
                 yield _said(prose, node, Declared("size", line=_line(prose, match)), match)
+    yield from _in_spaces(prose)
     for match in IS_SCALAR.finditer(text):
         for name in prose.names(match[0]):
             yield _said(prose, name, Declared("scalar", line=_line(prose, match)), match)
@@ -351,6 +379,37 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         for name in prose.names(match[0]):
             # on which side matrices stand is the convention of the text, which it may change
             yield _said(prose, name, Declared("vector", line=_line(prose, match)), match)
+
+
+def _in_spaces(prose: Prose) -> Iterator[Said]:
+    r"""Yield what `$b$ and $c$ in $\mathbb{R}^d$` and `$b$, $c \in \mathbb{R}^d$` declare.
+
+    In the second, the symbols before the last one are as it is if all are capitals, or none.
+    """
+    for match in IN_SPACE.finditer(prose.text):
+        *listed, space = re.findall(M, match[0])
+        member = prose.member(space, r"x \in ")
+        declared = _member_of(member[1], prose, match) if member else None
+        for name in prose.names("".join(f"⟦{number}⟧" for number in listed)):
+            if declared is not None:
+                yield _said(prose, name, declared, match)
+    for match in IN_LIST.finditer(prose.text):
+        *listed, last = re.findall(M, match[0])
+        names = prose.names("".join(f"⟦{number}⟧" for number in listed))
+        member = prose.member(last) if len(names) == len(listed) and names else None
+        if member is None:
+            continue
+        declared = _member_of(member[1], prose, match)
+        capitals = {name.base.lstrip("\\")[:1].isupper() for name in (*names, member[0])}
+        for name in names if len(capitals) == 1 else ():
+            if declared is not None:
+                yield _said(prose, name, declared, match)
+
+
+def _member_of(space: Node, prose: Prose, match: re.Match[str]) -> Declared | None:
+    if not isinstance(space, Space):
+        return None
+    return declared_as([size_of(size) for size in space.sizes], _line(prose, match))
 
 
 def _matrices(

@@ -66,6 +66,25 @@ def rotated_wrongly(lhs: Node, rhs: Node) -> Found | None:
     return None
 
 
+def rotated_rightly(lhs: Node, rhs: Node) -> bool:
+    r"""Return whether an equation between products holds since rotations add their angles.
+
+    >>> (right,) = parse_formula(r"q^\top R_m^\top R_n k = q^\top R_{n-m} k")
+    >>> (wrong,) = parse_formula(r"q^\top R_m^\top R_n k = q^\top R_{m-n} k")
+    >>> rotated_rightly(*right.terms), rotated_rightly(*wrong.terms)
+    (True, False)
+    """
+    sides = [_reduced(side) for side in (lhs, rhs)]
+    left, right = (_without_angle(side) if side else None for side in sides)
+    return left is not None and left == right and _has_product(lhs, rhs)
+
+
+def _without_angle(factors: list[Factor]) -> list[Factor]:
+    """Return the factors with angles expanded, without rotations by no angle."""
+    angles = [(text, None if a is None else sympy.expand(a)) for text, a in factors]
+    return [(text, a) for text, a in angles if a != 0 and text != "I"]
+
+
 def _has_product(lhs: Node, rhs: Node) -> bool:
     """Return whether some side multiplies or turns back a rotation, so that it says something."""
     for e in (e for side in (lhs, rhs) for e in walk(side)):

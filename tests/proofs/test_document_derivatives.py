@@ -14,6 +14,7 @@ SQUARE = (
     r"Let $Y = X W$ with $X, W, Y \in \mathbb{R}^{d \times d}$ and $G = \nabla_Y \mathcal{L}$. "
 )
 HEADS = r"Let $Q = X W_Q$ and $K = X W_K$ with $X \in \mathbb{R}^{n \times d}$, $W_Q, W_K \in \mathbb{R}^{d \times k}$, $P = \nabla_Q L$ and $R = \nabla_K L$. "
+LORA = r"Let $X$ be $n \times d$, $W$ be $d \times m$, $A$ be $d \times r$, $B$ be $r \times m$, $s$ a number, $Y = X (W + s A B)$ and $G = \partial \ell / \partial Y$. "
 MAP = r"Let $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$, $y \in \mathbb{R}^m$. "
 CLAIMS = [
     (LAYER + r"$$\frac{\partial \ell}{\partial W} = X^\top G$$", "proved"),
@@ -22,6 +23,9 @@ CLAIMS = [
     (LAYER + r"$$\frac{\partial \ell}{\partial W} = G^\top X$$", "shape"),
     (LAYER + r"$$\frac{\partial \ell}{\partial X} = W^\top G$$", "shape"),
     (LAYER + r"$$\nabla_W \ell = X^\top G + \lambda W$$", "definition"),  # of another number
+    (LORA + r"$$\nabla_B \ell = s A^\top X^\top G$$", "proved"),
+    (LORA + r"$$\nabla_B \ell = A^\top X^\top G$$", "refuted"),
+    (LORA + r"$$\nabla_A \ell = 2 s X^\top G B^\top$$", "refuted"),
     (SQUARE + r"$$\nabla_X \mathcal{L} = G W$$", "refuted"),
     (SQUARE + r"$$\nabla_X \mathcal{L} = W G^\top$$", "needs-hypothesis"),
     (HEADS + r"$$\nabla_X L = P W_Q^\top + R W_K^\top$$", "proved"),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a text is one line)
 """Rows and columns that a text names, and rows and columns of a function that it defines."""
 
 from __future__ import annotations
@@ -76,3 +77,17 @@ def test_an_index_names_a_symbol_that_is_defined_without_it() -> None:
     centred = r"Let $X, M \in \mathbb{R}^{n \times d}$ and $X_c = X - M$. "
     assert last(rf"{centred}The covariance is $S = X_c^\top X_c$.") == "definition"
     assert last(r"Let $q_c = W x_c$. Then $s = q_c q_c$.") == "needs-hypothesis"
+
+
+def test_a_definition_at_an_index_says_what_a_column_is() -> None:
+    states = (
+        r"Let $W_E \in \mathbb{R}^{d \times v}$ and $t_i \in \mathbb{R}^v$ with $x_i = W_E t_i$. "
+    )
+    claim = r"Then $W x_i + \sum_j A_{ij} W x_j = W W_E t_i + \sum_j A_{ij} W W_E t_j$."
+    assert last(f"{COLUMNS}{states}{claim}") == "proved"
+
+
+def test_a_state_is_the_sum_of_what_its_rows_say() -> None:
+    rows = r"Let $K, V \in \mathbb{R}^{n \times h}$, and let $k_t$ and $v_t$ be the $t$-th rows of $K$ and $V$. "
+    state = r"We set $S_t = \sum_{j=1}^{t} k_j^\top v_j$. "
+    assert last(rf"{rows}{state}Then $S_t = S_{{t-1}} + k_t^\top v_t$.") == "proved"

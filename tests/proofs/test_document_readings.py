@@ -207,3 +207,39 @@ def test_the_sign_of_a_number_counts_from_where_it_is_declared() -> None:
 def test_many_formulas_before_an_equation_are_read_once() -> None:
     """A pattern with two ways to pass each formula would take 2^n steps."""
     assert check_text("Let " + "$a$ " * 40 + "be so $A = B$.").equations
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        r"With rows $b$ and $c$ in $\mathbb{R}^{1 \times k}$ we have",
+        r"Let $b$, $c \in \mathbb{R}^{1 \times k}$. Then",
+        r"For two rows $b, c \in \mathbb{R}^{1 \times k}$ we have",
+    ],
+)
+def test_every_symbol_of_a_list_is_declared(said: str) -> None:
+    text = rf"Let $W \in \mathbb{{R}}^{{k \times d}}$. {said} $(b + c) W = b W - c W$."
+    report = check_text(text)
+    assert report.equations[-1].verdict == "refuted"
+    assert not report.undeclared
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"q^\top R_m^\top R_m q = q^\top q", "needs-hypothesis"),
+        (r"q^\top R_m^\top R_{m+p} q = q^\top R_p q", "needs-hypothesis"),
+        (r"q^\top R_m^\top R_p q = q^\top R_{m-p} q", "refuted"),
+    ],
+)
+def test_rotations_add_their_angles(claim: str, verdict: str) -> None:
+    text = r"These matrices are rotations: $R_m^\top R_p = R_{p-m}$. Let $q \in \mathbb{R}^2$. "
+    assert check_text(f"{text}\n\n${claim}$").equations[-1].verdict == verdict
+
+
+def test_words_for_matrices_say_nothing_of_vectors_and_a_projection_is_not_orthogonal() -> None:
+    text = r"Let $q \in \mathbb{R}^d$ be of an orthogonal matrix. Then $q^\top q = 1$."
+    assert "orthogonal" not in check_text(text).equations[-1].why
+    text = r"Let $P \in \mathbb{R}^{d \times d}$ be an orthogonal projection. Then $P^2 = P$."
+    found = check_text(text).equations[-1]
+    assert (found.verdict, "“idempotent”" in found.why) == ("needs-hypothesis", True)
