@@ -38,9 +38,10 @@ def _is_entry(e: Name, symbols: Symbols) -> bool:
 
 
 def _is_vector(known: Declared) -> bool:
-    """Return whether a declared symbol has a length: a vector, or a matrix with one column."""
+    """Return whether a declared symbol has a length: a vector, a matrix of one row or column."""
     if known.kind == "matrix":
-        return bool(known.rows) and known.cols in ((), (1,))
+        column = bool(known.rows) and known.cols in ((), (1,))
+        return column or (known.rows == (1,) and bool(known.cols))
     return known.kind == "vector" and bool(known.rows)
 
 

@@ -113,6 +113,8 @@ class Symbols:
             return exact, self.known[exact]
         for key in keys(name):
             if key in self.known and not _is_other(name, self.known[key]):
+                block = block_key(key)
+                key = block if block in self.known and _is_block(name) else key
                 return key, self.known[key]
         folded = key_of(name).casefold()
         if name.sub and name.sub[0].kind in ("label", "index") and len(folded) > 1:
@@ -181,6 +183,16 @@ def key_of(name: Name) -> str:
     'W_V'
     """
     return keys(name)[-1]
+
+
+def block_key(key: str) -> str:
+    """Return the key of the blocks `x_i` of a stacked vector `x`."""
+    return f"{key}_•"
+
+
+def _is_block(name: Name) -> bool:
+    """Return whether a symbol has one index: `x_i`, `x_{j'}`."""
+    return [slot.kind for slot in name.sub] == ["index"] and not name.select
 
 
 def _is_other(name: Name, known: Declared) -> bool:

@@ -77,9 +77,15 @@ def _decided(terms: Sequence[Any], given: Sequence[Any]) -> Verdict:
     return verdict
 
 
-def is_proved(lhs: Node, rhs: Node, symbols: Symbols, budget: float = BUDGET) -> bool:
-    """Return whether an equation is proved without hypotheses, within a budget."""
-    verdict, _ = attempted(lhs, rhs, (), symbols, budget)
+def is_proved(
+    lhs: Node,
+    rhs: Node,
+    symbols: Symbols,
+    budget: float = BUDGET,
+    given: Sequence[Hypothesis] = (),
+) -> bool:
+    """Return whether an equation is proved under hypotheses, within a budget."""
+    verdict, _ = attempted(lhs, rhs, given, symbols, budget)
     return verdict is not None and verdict.status == "proved"
 
 

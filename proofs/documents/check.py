@@ -115,6 +115,9 @@ def _checked(
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
     context.kinds = confirmed(items)
+    for word in words:  # what is diagonal is a matrix
+        for key in word.matrices:
+            context.kinds.setdefault(key, Declared("matrix"))
     for members in context.members.values():  # what has rows or columns is a matrix
         for member in members:
             context.base.known.setdefault(key_of(member.whole), Declared("matrix"))

@@ -31,6 +31,8 @@ def read_comments(
         is_about_notation=document.is_about_notation,
         together=document.is_one_paragraph,
         words_near=document.words_near,
+        clauses_near=document.clauses_near,
+        formulas_by_sentence=lambda: document.formulas_by_sentence,
         words_of_section=document.words_of_section,
     )
     origin = f"notation {notation.name}" if notation.name else ""

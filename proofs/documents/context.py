@@ -11,7 +11,7 @@ from typing import Any
 from otimes.algebra.notation.affine import ends_of
 from otimes.algebra.notation.partial import letters_in
 from otimes.algebra.notation.slices import as_slots, places_of
-from otimes.algebra.notation.symbols import Declared, Symbols, key_of, keys
+from otimes.algebra.notation.symbols import Declared, Symbols, block_key, key_of, keys
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
@@ -46,6 +46,7 @@ from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.members import Member
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
 from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
+from otimes.proofs.documents.source import Clause, Formula
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
@@ -88,6 +89,8 @@ class Context:
     is_about_notation: Callable[[int], bool] = field(default=lambda said: True)
     together: Callable[[int, int], bool] = field(default=lambda said, row: said == row)
     words_near: Callable[[int], str] = field(default=lambda row: "")  # of the paragraph
+    clauses_near: Callable[[int], list[Clause]] = field(default=lambda row: [])
+    formulas_by_sentence: Callable[[], list[tuple[Formula, ...]]] = field(default=list)
     words_of_section: Callable[[int], str] = field(default=lambda row: "")
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
@@ -108,6 +111,7 @@ class Context:
         self.index.update(self.declared, self.local)
         symbols = self.base.copy()
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
+        symbols.known.update(self._blocks(symbols))
         for key, known in symbols.known.items():
             if known.assumed and known.line and not self._has_sign(key, known.line, line):
                 symbols.known[key] = replace(known, assumed=())
@@ -122,6 +126,22 @@ class Context:
         if not without:
             self.last = state, symbols.copy()
         return symbols
+
+    def _blocks(self, symbols: Symbols) -> dict[str, Declared]:
+        r"""Return what `x_i` is where a text declares `x \in ℝ^{nd}` and `x^l \in ℝ^d`: a block."""
+        found: dict[str, Declared] = {}
+        for key, known in symbols.known.items():
+            if known.kind != "vector" or len(known.rows) not in (1, 2):
+                continue
+            every = [e for e in self.declarations_of(key) if e.kind == "vector"]
+            if any("_" in e.full for e in every):
+                continue
+            stacks = [e.rows for e in every if len(e.rows) == 2]
+            parts = [e for e in every if len(e.rows) == 1 and any(e.rows[0] in s for s in stacks)]
+            if parts and len(parts) + len(stacks) == len(every):
+                full = block_key(key)
+                found[full] = replace(parts[-1], full=full)
+        return found
 
     def _has_sign(self, key: str, said: int, line: int) -> bool:
         """Return whether the sign of a number counts on a line.

@@ -48,7 +48,7 @@ from otimes.proofs.documents.consistency import (
 )
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.items import Item, is_capital
+from otimes.proofs.documents.items import Item, is_capital, is_matrix_like
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.source import Document
@@ -392,12 +392,6 @@ def _indexed(node: Node, with_index: bool) -> Iterator[Name]:
             continue
         if any(slot.kind in ("index", "number") for slot in e.sub) == with_index:
             yield e
-
-
-def is_matrix_like(name: Name) -> bool:
-    """Return whether a symbol is a capital letter, Latin or Greek."""
-    letter = name.base.lstrip("\\")
-    return bool(letter) and letter[0].isupper() and (len(name.base) == 1 or name.base[0] == "\\")
 
 
 def _is_small(name: Name) -> bool:

@@ -33,12 +33,16 @@ MISFITS = (
 )
 LENGTH = " entries, and is used as a vector of "  # both lengths are declared
 SAID = {"column": "a column", "row": "a row", "matrix": "a matrix", "scalar": "a number"}
-# Words after which a text may assume something that is not read.
+# Words after which a text may assume something that is not read: a property of symbols, or more.
+PROPERTY = re.compile(
+    r"unit|orthogonal\w*|orthonormal\w*|eigen\w+|null ?space|kernel|stochastic|idempotent|"
+    r"projections?|projectors?|symmetric|skew\w*|commut\w+|normali[sz]ed|cent(?:er|re)d|whitened|"
+    r"one-hot|diagonal|rotations?",
+    re.IGNORECASE,
+)
 ASSUMED = re.compile(
-    r"\b(?:unit|orthogonal\w*|orthonormal\w*|eigen\w+|null ?space|kernel|stochastic|idempotent|"
-    r"projections?|projectors?|symmetric|skew\w*|commut\w+|small|fixed|such that|satisf\w+|"
-    r"normali[sz]ed|cent(?:er|re)d|whitened|one-hot|independent|diagonal|only if|rotations?|"
-    r"approximat\w+|special case|stationary|optim\w+|minimi[sz]\w+|if)\b",
+    rf"\b(?:{PROPERTY.pattern}|small|fixed|such that|satisf\w+|independent|only if|approximat\w+|"
+    r"special case|stationary|optim\w+|minimi[sz]\w+|if)\b",
     re.IGNORECASE,
 )
 
@@ -63,11 +67,13 @@ def in_every_reading(
             if is_mixed(kinds.values()) and conforming:
                 continue  # columns and rows are not mixed without need
             error = _not_conforming(lhs, rhs, trial, source)
-            as_numbers = [text[:1] for text, kind in kinds.items() if kind == "scalar"]
+            as_numbers = [_letter(text) for text, kind in kinds.items() if kind == "scalar"]
             if error is None and as_numbers and VECTORS.issuperset(as_numbers):
                 continue  # a letter for vectors is no number without need
             if error is None and (conforming or errors) and _has_greek_vector(kinds):
                 continue  # nor is a Greek letter a vector whose rows are repeated
+            if error is None and conforming and not _is_usual((kinds, trial)):
+                continue  # nor is a small letter a matrix to whose rows a vector is added
             if error is None:
                 return None
             if error:
@@ -87,7 +93,7 @@ def in_every_reading(
         return None
     plain = [each for kinds, each in found if not _has_greek_vector(kinds)]
     if plain and all(each.verdict == "proved" for each in plain):
-        greek = {text for kinds, _ in found for text in kinds if text[0] == "\\"}
+        greek = {text for kinds, _ in found for text in kinds if _letter(text) == "\\"}
         said = f"; where {', '.join(sorted(greek))} is a number" if len(plain) < len(found) else ""
         return replace(plain[0], why=f"{plain[0].why}{said}")
     verdicts = {each.verdict for _, each in found}
@@ -124,7 +130,17 @@ def _is_small_greek(node: Node) -> bool:
 
 
 def _has_greek_vector(kinds: dict[str, Kind]) -> bool:
-    return any(text[0] == "\\" and kind in ("column", "row") for text, kind in kinds.items())
+    greek = (kind for text, kind in kinds.items() if _letter(text) == "\\")
+    return any(kind in ("column", "row") for kind in greek)
+
+
+def _letter(text: str) -> str:
+    r"""Return the letter of a symbol without its accents and styles, a backslash for a Greek one.
+
+    >>> _letter(r"\hat{\mathbf{x}}_{i}"), _letter(r"\beta_{i}")
+    ('x', '\\')
+    """
+    return re.sub(r"^(?:\\[A-Za-z]+\{)+", "", text)[:1]
 
 
 def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | None:

@@ -155,6 +155,9 @@ class FalseClaim:
         else:
             why, verdict = DIFFER, "refuted"
         example = self.verdict.counterexample
+        if verdict == "refuted" and edit is None and (sure_of := [h for h in said if h.declared]):
+            mended = suggestion(lhs, rhs, symbols, given=sure_of)
+            proposed = mended.shown() if mended else ""
         if false and under is not None and (settled or about & self.read.undeclared.keys()):
             why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample
         return Found(verdict, why, example, proposed, differ=verdict != "refuted", edit=kind)

@@ -9,6 +9,9 @@ above, for a symbol with fewer, as when a text goes on about one head.
 >>> (said,), (here,) = (parse_formula(t) for t in ("q_i = W_Q x_i", "q_j"))
 >>> latex(instance(*said.terms, here.terms[0], ()))
 'W_{Q} x_{j}'
+>>> (said,) = parse_formula("y_i = x_i + M x_{i'}")
+>>> latex(instance(*said.terms, parse_formula("y_j")[0].terms[0], ()))
+"x_{j} + M x_{j'}"
 """
 
 from __future__ import annotations
@@ -77,6 +80,8 @@ def _lined_up(lhs: Name, rhs: Node, name: Name) -> Node | None:
     put = {letter: slot for letter, slot in put.items() if slot != Slot("index", letter)}
     for e in without_ends(rhs):
         slots = (*e.sub, *e.sup) if isinstance(e, Name) else ()
+        if any(_primed(slot, put) is None for slot in slots):
+            return None
         if isinstance(e, Name) and (e.base in put or any(_mixed(slot, put) for slot in slots)):
             return None
     sums = [e for e in walk(rhs) if isinstance(e, Indexed)]
@@ -110,10 +115,20 @@ def _mixed(slot: Slot, put: dict[str, Slot]) -> bool:
     return slot.kind in ("expression", "range") and any(letter in slot.text for letter in put)
 
 
+def _primed(slot: Slot, put: dict[str, Slot]) -> Slot | None:
+    """Return what stands for `i'` where another index stands for `i`, None if that is open."""
+    letter = slot.text.rstrip("'")
+    to = put.get(letter) if slot.kind == "index" and slot.text != letter else None
+    if to is None:
+        return slot
+    primes = slot.text[len(letter) :]
+    return Slot("index", to.text + primes) if to.kind == "index" and "'" not in to.text else None
+
+
 def _with_slots(node: Any, put: dict[str, Slot]) -> Any:
     def change(part: Any) -> Any:
         if isinstance(part, Slot):
-            return put.get(part.text, part) if part.kind == "index" else part
+            return put.get(part.text, _primed(part, put)) if part.kind == "index" else part
         return None
 
     return mapped(node, change)

@@ -215,6 +215,12 @@ def is_capital(name: Name) -> bool:
     return len(name.base) == 1 and name.base.isupper() and name.base != "I"
 
 
+def is_matrix_like(name: Name) -> bool:
+    """Return whether a symbol is a capital letter, Latin or Greek."""
+    letter = name.base.lstrip("\\")
+    return bool(letter) and letter[0].isupper() and (len(name.base) == 1 or name.base[0] == "\\")
+
+
 def is_small(name: Name) -> bool:
     """Return whether a symbol is one small Latin letter, without labels above it."""
     return len(name.base) == 1 and name.base.islower() and not name.sup and len(name.sub) < 2

@@ -41,7 +41,7 @@ from otimes.proofs.documents.attempts import (
 )
 from otimes.proofs.documents.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.context import Context, Definition
-from otimes.proofs.documents.every_reading import has_assumption, in_every_reading, misfit
+from otimes.proofs.documents.every_reading import in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
@@ -56,6 +56,7 @@ from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.suggestions import Edit, folded
+from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses, given_text
 
 MOST_NODES = 1500  # parts of an equation that is decided
@@ -203,8 +204,9 @@ class Judge:
         members = self.context.members_of([lhs, rhs])
         put = [self.context.unfolded(side, {}, (), members) for side in (lhs, rhs)]
         entries = with_entries(put, symbols)
-        if entries is not None and not (members and _is_misfit(entries, symbols)):
-            verdict, reading = attempted(entries[0], entries[1], (), symbols)
+        columns = _as_columns(symbols, [lhs, rhs])
+        if entries is not None and not _is_misfit(entries, columns):
+            verdict, reading = attempted(entries[0], entries[1], (), columns)
             if verdict is None or verdict.status != "refuted":
                 kind = "proved" if verdict and verdict.status == "proved" else "undecided"
                 return Found(kind, "with an index, a vector may be its entry", reading=reading)
@@ -324,7 +326,8 @@ class Judge:
         finally:
             self.reads_in_every_way = False
         if found is not None and found.verdict == "refuted":
-            return None if has_assumption(self.context.words_near(line)) else found
+            clauses = self.context.clauses_near(line)
+            return None if supposes(self.context, clauses, lhs, rhs, line) else found
         return found
 
     def _may_have_another_shape(self, terms: Sequence[Node], line: int) -> bool:
@@ -556,12 +559,32 @@ class Judge:
         return None
 
 
+def _as_columns(symbols: Symbols, terms: Sequence[Node]) -> Symbols:
+    """Return symbols in which declared vectors of which there are only entries are columns.
+
+    A row has the same entries.
+    """
+    names = [e for term in terms for e in symbols_in(term)]
+    whole = {symbols.lookup(e)[0] for e in names if not e.sub}
+    found = symbols.copy()
+    for e in names:
+        key, known = symbols.lookup(e)
+        if known is None or key in whole or known.kind != "vector" or symbols.side_of(known):
+            continue
+        found.known[key] = replace(known, side="column")
+    return found
+
+
 def _is_misfit(terms: Sequence[Node], symbols: Symbols) -> bool:
     """Return whether terms that are equated do not conform."""
     try:
         check_shapes(terms, symbols)
     except FormulaShapeError:
         return True
+    except Undeclared as error:  # in no shape, if all that is in the terms is declared
+        names = [e for term in terms for e in symbols_in(term)]
+        known = all(symbols.lookup(e)[1] is not None for e in names)
+        return known and "; but " in str(error)
     except OtimesError:
         return False
     return False

@@ -78,7 +78,9 @@ from otimes.proofs.documents.recurrences import is_of, recurs
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
+from otimes.proofs.documents.signs import is_sign
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,
@@ -353,10 +355,15 @@ class LinkChecker(Definitions):
         start = item.formula.start - len(words)
         before = [e for e in self.items if start <= e.formula.start < item.formula.start]
         stated = [s for each in before for s in each.statements if s.relations]
-        if any(each.error for each in before) or has_assumption(words, but="if"):
+        if any(each.error for each in before):
             return False
-        if not stated:  # “If we replace W by W R” says what is done, and supposes nothing
-            return bool(found.suggestion and CONSTRUCTED.search(words))
+        clauses = self.document.clauses_before(item.formula)
+        if supposes(self.context, clauses, sides[0], sides[1], item.line, but="if"):
+            return False
+        if found.suggestion and CONSTRUCTED.search(words) and all(map(self._says_what, stated)):
+            return True  # “If we replace W by W R” says what is done, and supposes nothing
+        if not stated:
+            return False
         if all(statement.relations == (r"\in",) for statement in stated):
             # “If all rows are shifted by the same row u ∈ …” declares u, and an edit is evidence
             declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
@@ -377,6 +384,15 @@ class LinkChecker(Definitions):
             elif statement.relations != (r"\in",):
                 return False
         return defined > 0 and f"as on line {item.line}" in found.why
+
+    def _says_what(self, statement: Statement) -> bool:
+        """Return whether a statement declares or defines a symbol, or gives a sign."""
+        if statement.relations == (r"\in",):
+            return True
+        head = bare(statement.terms[0])
+        if statement.relations == ("=",):
+            return isinstance(head, Name) and latex(head) in self.context.definitions
+        return is_sign(statement)
 
     def _concluded(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the refutation of a conclusion by what is stated before it, or None.

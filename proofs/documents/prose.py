@@ -19,6 +19,7 @@ from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Space, bare
 from otimes.proofs.documents.declared_in_formulas import declared_as
+from otimes.proofs.documents.items import is_matrix_like
 from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.source import Document, Formula
 from otimes.proofs.documents.tables import said_in_tables, shape_of
@@ -151,11 +152,15 @@ HYPOTHESES = {
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word for a hypothesis beside a symbol: `orthogonal`, with the keys of the symbols."""
+    """A word for a hypothesis beside a symbol: `orthogonal`, with the keys of the symbols.
+
+    `matrices` are the keys of the capitals among them of which it is said by grammar.
+    """
 
     word: str
     keys: tuple[str, ...]
     offset: int
+    matrices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -484,10 +489,19 @@ def _words(prose: Prose) -> Iterator[Word]:
         every = cache(partial(prose.subjects, sentence[0]))
         for word, pattern in HYPOTHESES.items():
             for found in islice(pattern.finditer(sentence[0]), MOST_WORDS):
-                named = prose.subjects(_about(sentence[0], found)) or every()
+                about = _about(sentence[0], found)
+                own = prose.subjects(about) or _defined(prose, about)
+                named = own or every()
                 if named:
                     offset = prose.offset(sentence.start() + found.start())
-                    yield Word(word, tuple(keys(name)[-1] for name in named), offset)
+                    mine = tuple(keys(name)[-1] for name in named)
+                    capitals = tuple(keys(name)[-1] for name in own if is_matrix_like(name))
+                    yield Word(word, mine, offset, capitals)
+
+
+def _defined(prose: Prose, text: str) -> list[Name]:
+    """Return the symbols that formulas in a text define: `D` of `D = diag(g)`."""
+    return [name for number in re.findall(M, text) for name in prose.defined(number)]
 
 
 def _about(sentence: str, word: re.Match[str]) -> str:

@@ -56,6 +56,13 @@ def signs_of(
                     yield keys(name)[0], declared
 
 
+def is_sign(statement: Statement) -> bool:
+    """Return whether a formula compares a symbol with a number: `x > 0`."""
+    of, bound = bare(statement.terms[0]), bare(statement.terms[-1])
+    plain = isinstance(of, Name) and isinstance(bound, Number)
+    return plain and len(statement.relations) == 1 and statement.relations[0] in SIGNS
+
+
 def _sign(relation: str, bound: Node) -> str | None:
     """Return the sign of what has a relation to a bound: a number, or a set of numbers."""
     if relation == r"\in":

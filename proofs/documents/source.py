@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -26,6 +26,10 @@ NOTATION = re.compile(r"notation|set-?up|setting|preliminar|convention|symbols\b
 TABULAR = re.compile(
     r"\\begin\{(tabularx?\*?|longtable)\}(?:(?!\\begin\{\1\}).)*?\\end\{\1\}", re.DOTALL
 )
+MARK = "\N{REPLACEMENT CHARACTER}"  # a formula in the text of clauses
+DELIMITED = re.compile(rf"(?:\$\$?|\\\(|\\\[|`)?{MARK}(?:\$\$?|\\\)|\\\]|`)?")
+END_OF_CLAUSE = re.compile(rf"[.;:!?](?=\s|\Z)|(?<!{MARK}),|,(?!\s*(?:and\s+)?{MARK})")
+END_OF_SENTENCE = re.compile(r"[.!?](?:\s|\Z)|\n[ \t]*\n")
 OPENED = re.compile(r"(?:\$\$|\\\[|\\begin\{[a-z]+\*?\})\s*\Z")  # what opens a displayed formula
 LARGEST = 20_000_000  # characters of one document
 # `<!-- otimes … -->` in Markdown and `% otimes …` in LaTeX; after other text with a colon.
@@ -64,6 +68,14 @@ class Formula:
         if self.offsets:
             return self.offsets[min(at, len(self.offsets) - 1)]
         return self.start + at
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """The words of a part of a sentence, and the formulas in it, or else in the sentence."""
+
+    words: str
+    formulas: tuple[Formula, ...]
 
 
 @dataclass
@@ -186,18 +198,69 @@ class Document:
 
     def words_near(self, row: int) -> str:
         """Return the words of the paragraph of a row, without formulas, from two rows around."""
+        return " ".join(text for text, _ in self._pieces(*self._near(row)))
+
+    def clauses_near(self, row: int) -> list[Clause]:
+        """Return the clauses of the paragraph of a row, from two rows around."""
+        return self.clauses(*self._near(row))
+
+    def clauses_before(self, formula: Formula) -> list[Clause]:
+        """Return the clauses between the end of the last sentence and a formula."""
+        length = len(self.sentence_before(formula)) + 2  # its blanks may be fewer than there
+        return self.clauses(max(0, formula.start - length), formula.start)
+
+    def clauses(self, begin: int, end: int) -> list[Clause]:
+        """Return the clauses between two offsets. A list of formulas is no end of one.
+
+        >>> from otimes.proofs.documents.markdown import read_markdown
+        >>> document = read_markdown("", "Let $x$ be the normalized row, $g$, $b$ be vectors.")
+        >>> [(each.words, [f.tex for f in each.formulas]) for each in document.clauses(0, 60)]
+        [('Let   be the normalized row', ['x']), ('  ,   be vectors', ['g', 'b']), ('', [])]
+        """
+        formulas: list[Formula] = []
+        text = ""
+        for words, formula in self._pieces(begin, end):
+            text += words.replace(MARK, " ")
+            if formula is not None:
+                formulas.append(formula)
+                text += MARK
+        found, at = [], 0
+        for sentence in END_OF_SENTENCE.split(DELIMITED.sub(MARK, text)):
+            every = tuple(formulas[at : at + sentence.count(MARK)])
+            for clause in END_OF_CLAUSE.split(sentence):
+                own = tuple(formulas[at : at + clause.count(MARK)])
+                found.append(Clause(clause.replace(MARK, " "), own or every))
+                at += len(own)
+        return found
+
+    @cached_property
+    def formulas_by_sentence(self) -> list[tuple[Formula, ...]]:
+        """The formulas of each sentence, those of several where it is not seen to end."""
+        found: list[list[Formula]] = [[]]
+        for words, formula in self._pieces(0, len(self.text)):
+            if END_OF_SENTENCE.search(words):
+                found.append([])
+            if formula is not None:
+                found[-1].append(formula)
+        return [tuple(each) for each in found if each]
+
+    def _near(self, row: int) -> tuple[int, int]:
+        """Return the offsets of the rows around one, as far as they are of its paragraph."""
         near = [
             each
             for each in range(max(1, row - 2), min(len(self.lines), row + 2) + 1)
             if self.is_one_paragraph(each, row)
         ]
-        begin, end = self.lines[near[0] - 1], [*self.lines, len(self.text)][near[-1]]
-        pieces, at = [], begin
+        return self.lines[near[0] - 1], [*self.lines, len(self.text)][near[-1]]
+
+    def _pieces(self, begin: int, end: int) -> Iterator[tuple[str, Formula | None]]:
+        """Yield the words between two offsets, each with the formula after it, None at last."""
+        at = begin
         for formula in self.formulas:
             if formula.start < end and formula.end > at:
-                pieces.append(self.prose[at : max(at, formula.start)])
+                yield self.prose[at : max(at, formula.start)], formula
                 at = max(at, min(formula.end, end))
-        return " ".join([*pieces, self.prose[at:end]])
+        yield self.prose[at:end], None
 
     def words_of_section(self, row: int) -> str:
         """Return the text of the section of a row, from its heading to some lines below the row."""

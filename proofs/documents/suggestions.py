@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import combinations, pairwise
@@ -37,6 +37,7 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.proofs.documents.attempts import TRIAL, is_proved
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import is_capital
 
 MOST = 96  # edits that are tried
@@ -66,10 +67,16 @@ class Edit:
         return left != right
 
 
-def suggestion(lhs: Node, rhs: Node, symbols: Symbols, most: float | None = None) -> Edit | None:
+def suggestion(
+    lhs: Node,
+    rhs: Node,
+    symbols: Symbols,
+    most: float | None = None,
+    given: Sequence[Hypothesis] = (),
+) -> Edit | None:
     """Return the sides with one edit that makes them equal, of the right side if possible.
 
-    `most` is the work, in units, that all edits together may take.
+    `most` is the work, in units, that all edits together may take; `given` is what is assumed.
     """
     tried: set[tuple[str, str]] = {(latex(lhs), latex(rhs))}
     begun, limit = steps_done(), (MOST_WORK if most is None else most) * STEPS
@@ -81,7 +88,7 @@ def suggestion(lhs: Node, rhs: Node, symbols: Symbols, most: float | None = None
         if len(tried) > MOST or steps_done() - begun > limit:
             return None
         tried.add(text)
-        if is_proved(found.lhs, found.rhs, symbols, TRIAL):
+        if is_proved(found.lhs, found.rhs, symbols, TRIAL, given):
             return found
     return None
 
