@@ -19,6 +19,7 @@ from otimes.algebra.decide.positions import (
     with_closed_forms,
 )
 from otimes.algebra.decide.question import Question, within
+from otimes.algebra.decide.rows_as_members import with_members_for_rows
 from otimes.algebra.decide.trials import (
     refuted_at_depth,
     refuted_or_undecided,
@@ -87,6 +88,11 @@ def one_position(question: Question) -> Decision | None:
         if found is not None:
             return found
     return None
+
+
+def members_for_rows(question: Question) -> Decision | None:
+    """Return a proof of a claim about rows of matrices from that about members, or None."""
+    return within(AT_POSITIONS, partial(with_members_for_rows, question.claim, question.nested))
 
 
 def any_number_of_layers(question: Question) -> Decision | None:

@@ -46,6 +46,7 @@ STRATEGIES: tuple[tuple[str, Callable[[Question], Decision | None]], ...] = (
     ("one expression", from_sides.one_expression),
     ("no more layers than can be multiplied", from_sides.too_many_layers),
     ("the hypotheses as they are stated", from_equations.as_it_is_stated),
+    ("members in the place of rows", by_number.members_for_rows),
     ("the axioms about its functions", from_equations.with_axioms),
     ("finite sums written out", from_sides.finite_sums),
     ("what is read out of a state", by_number.read_out),

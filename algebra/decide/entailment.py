@@ -97,14 +97,13 @@ def relations_of(fact: Fact, left: DiagramSum, right: DiagramSum) -> Iterator[Re
         bare = diagram._replace(rows=_wires(diagram.rows), cols=_wires(diagram.cols))
         parts.setdefault(places, []).append((bare, coefficient))
     for (rows, cols), terms in parts.items():
-        relation = Relation(fact, tuple(terms), rows, cols)
-        yield _without_loose_legs(relation) if fact[0] == "axiom" else relation
+        yield _without_loose_legs(Relation(fact, tuple(terms), rows, cols))
 
 
 def _without_loose_legs(relation: Relation) -> Relation:
     """Return a relation without the legs along which all its terms are constant.
 
-    Otherwise it could not be matched: such a leg is at any wire.
+    P 1 1ᵀ = 1 1ᵀ says P 1 = 1. As it is it could not be matched: such a leg is at any wire.
     """
     rows, cols = relation.rows, relation.cols
     terms = relation.terms

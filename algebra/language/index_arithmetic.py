@@ -528,13 +528,14 @@ class _Elaboration:
 
     def power(self, e: Any, ranges: Ranges) -> Any:
         """Return a power by a size or an index as a product over layers that are all alike."""
-        if e.exp.is_Integer:
+        few = e.exp in (0, 1) and self.walk(e.base, ranges) in self.powers  # a sum splits them off
+        if e.exp.is_Integer and not few:
             return self.plain(e, ranges)
         inner, exponent = e.base, sympy.expand(e.exp)
         while isinstance(inner, sympy.MatPow) and not is_inverse(inner):
             inner, exponent = inner.base, sympy.expand(inner.exp * exponent)
         base = self.walk(inner, ranges)
-        if exponent.is_Integer:
+        if exponent.is_Integer and base not in self.powers:
             return self.plain(sympy.MatPow(inner, exponent, evaluate=False), ranges)
         subtracted = any(exponent.coeff(index) < 0 for index in exponent.free_symbols & {*ranges})
         if base in self.powers or subtracted or exponent.free_symbols & self.turned:
@@ -586,7 +587,7 @@ class _Elaboration:
         one = matmul(e.base, sympy.Identity(1))
         if not e.exp.free_symbols & ranges.keys() and one not in self.powers:
             return rebuilt(e, [self.walk(e.base, ranges), e.exp])
-        if e.exp.is_Integer:
+        if e.exp.is_Integer and e.exp not in (0, 1):
             return rebuilt(e, [self.walk(e.base, ranges), e.exp])
         return MatrixElement(self.power(sympy.MatPow(one, e.exp, evaluate=False), ranges), 0, 0)
 

@@ -609,4 +609,5 @@ def test_the_other_strategies() -> None:
     others |= {"induction over a number of members", "the lemmas that are given"}
     others |= {"no more layers than can be multiplied", "any number of layers"}
     others |= {"induction over positions", "what is read out of a state"}
+    others |= {"members in the place of rows"}
     assert {name for name, _ in STRATEGIES} == {*FOUND_BY, *others}

@@ -45,6 +45,7 @@ U, V, K, G = (
 Y, b = MatrixSymbol("Y", n, d), MatrixSymbol("b", 1, d)
 one, I_n, O_n, O_nd = OneMatrix(n, 1), Identity(n), ZeroMatrix(n, n), ZeroMatrix(n, d)
 A = Family("A", (H,), n, n)
+ALIKE = OneMatrix(n, d)
 projection, stochastic, orthogonal = (P * P, P), (S * one, one), (Q.T * Q, I_n)
 symmetric, antisymmetric, nilpotent = (S.T, S), (N.T, -N), (N**2, O_n)
 
@@ -61,6 +62,8 @@ PROVED: dict[str, tuple[Any, Any, list]] = {
     "projection under Hadamard": (HadamardProduct(P * P, T), HadamardProduct(P, T), [projection]),
     "stochastic product": (S * T * one, one, [stochastic, (T * one, one)]),
     "bias through a pattern": (S * (X + one * b), S * X + one * b, [stochastic]),
+    "the same in every column": (S * T * ALIKE, ALIKE, [(S * ALIKE, ALIKE), (T * ALIKE, ALIKE)]),
+    "one column says it": (S * one, one, [(S * ALIKE, ALIKE)]),
     "sum of stochastic heads": (HeadSum(A[h] * one, (h, H)), H * one, [(A[h] * one, one)]),
     "rotation keeps the Gram matrix": ((Q * X).T * (Q * X), X.T * X, [orthogonal]),
     "left inverse of a square matrix": (Q * Q.T, I_n, [orthogonal]),
@@ -123,6 +126,7 @@ REFUTED: dict[str, tuple[Any, Any, list]] = {
     "projections need not be symmetric": (P, P.T, [projection]),
     "nor idempotent entrywise": (HadamardProduct(P, P), P, [projection]),
     "stochastic matrices do not add": ((S + T) * one, one, [stochastic, (T * one, one)]),
+    "rows that are alike": (S * one, one, [(S * ALIKE, S * S * ALIKE)]),
     "rotations move": (Q * X, X, [orthogonal]),
     "symmetric products": ((S * T).T, S * T, [symmetric, (T.T, T)]),
     "commuting is not transitive": (S * N, N * S, [(S * T, T * S), (T * N, N * T)]),

@@ -12,9 +12,10 @@ from sympy import Identity, MatrixSymbol, Transpose, ZeroMatrix
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.language.layers import LayerProduct, OrderSum
-from otimes.algebra.language.linear import Family, HeadSum
+from otimes.algebra.language.linear import Family, HeadSum, OneHot
 from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.verdict import decide
+from otimes.proofs.replay import Rejected, check
 from tests.algebra.decide.attack import proof_alone, rejected
 
 LONG = os.environ.get("OTIMES_LONG") == "1"
@@ -36,12 +37,34 @@ def before(body: Any, end: Any) -> Any:
 
 
 WRITTEN = K[j] * V[j].T
+KEYS, VALUES = MatrixSymbol("Keys", n, d), MatrixSymbol("Values", n, k)
+DECAYED = (S[l + 1], a * S[l] + K[l] * V[l].T)
+
+
+def row(matrix: Any, index: Any) -> Any:
+    return OneHot(index, n).T * matrix
+
+
+ROWS = (S[l + 1], S[l] + row(KEYS, l).T * row(VALUES, l))
+OF_ROWS = row(KEYS, j).T * row(VALUES, j)
 TRUE = {
     "state": (S[i], before(WRITTEN, i), [ADDED, EMPTY]),
     "state, the recurrence at i": (S[i], before(WRITTEN, i), [AT_I, EMPTY]),
     "state after": (S[i + 1], before(WRITTEN, i + 1), [ADDED, EMPTY]),
     "state from a start": (S[0] + before(WRITTEN, i), S[i], [ADDED]),
     "what is read": (Q[i].T * S[i + 1], before(Q[i].T * WRITTEN, i + 1), [ADDED, EMPTY]),
+    "state of rows": (S[i], before(OF_ROWS, i), [ROWS, EMPTY]),
+    "what rows read": (
+        row(KEYS, i) * S[i + 1],
+        before(row(KEYS, i) * OF_ROWS, i + 1),
+        [ROWS, EMPTY],
+    ),
+    "decayed state": (S[i + 1], before(a ** (i - j) * WRITTEN, i + 1), [DECAYED, EMPTY]),
+    "decayed state of powers": (
+        S[i + 1],
+        before(W ** (i - j) * WRITTEN, i + 1),
+        [(S[l + 1], W * S[l] + K[l] * V[l].T), EMPTY],
+    ),
     "all that is read": (
         HeadSum(Q[i].T * S[i], (i, n)),
         HeadSum(Q[i].T * before(WRITTEN, i), (i, n)),
@@ -57,6 +80,12 @@ TRUE = {
     "kept": (W * Y[i], Y[i] * W, [TURNED, (Y[0] * W, W * Y[0])]),
 }
 FALSE = {
+    "rows one too early": (S[i + 1], before(OF_ROWS, i), [ROWS, EMPTY]),
+    "decayed once too often": (
+        S[i + 1],
+        before(a ** (i - j + 1) * WRITTEN, i + 1),
+        [DECAYED, EMPTY],
+    ),
     "state of one more": (S[i], before(WRITTEN, i + 1), [ADDED, EMPTY]),
     "state of one more, the recurrence at i": (S[i], before(WRITTEN, i + 1), [AT_I, EMPTY]),
     "state of all": (S[i], before(WRITTEN, n), [ADDED, EMPTY]),
@@ -90,6 +119,17 @@ def test_a_near_miss_is_refuted(name: str) -> None:
 def test_without_trials_a_near_miss_is_not_proved(name: str) -> None:
     with proof_alone():
         assert decide(*FALSE[name], budget=0.3).status == "undecided"
+
+
+def test_the_rows_that_a_certificate_puts_in_are_those_of_the_claim() -> None:
+    made: Any = decide(*TRUE["state of rows"]).certificate
+    assert check(made)
+    tensors = made["proof"]["facts"][0][3]["tensors"]
+    units = [tree[1][1] for tree in tensors if tree[0] == "MatMul"]
+    assert [unit[0] for unit in units] == ["OneHot", "OneHot"]
+    units[0][1] = 0  # always the first row
+    with pytest.raises(Rejected):
+        check(made)
 
 
 s, r = Family("s", (n,), 1, 1), Family("r", (n + 1,), 1, 1)

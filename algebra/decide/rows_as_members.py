@@ -1,0 +1,154 @@
+"""Claims about rows of matrices, as e_iᵀ K, from those about the members K[i] of a family.
+
+A recurrence such as S[i + 1] = S[i] + (e_iᵀ K)ᵀ e_iᵀ V has a new row of K and of V at each
+position. A matrix of which a claim and its hypotheses have only rows is as good as a family of
+rows, and induction over positions is about members. So the claim about any members is a lemma, used
+for the members e_iᵀ K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import sympy
+from sympy import MatrixSymbol, Symbol, Transpose
+from sympy.matrices.expressions.matexpr import MatrixElement
+
+from otimes.algebra.decide.claim import Claim
+from otimes.algebra.decide.decision import Decision
+from otimes.algebra.decide.lemmas import Cited, as_it_is, presupposed_in
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.affine import AffineMember
+from otimes.algebra.language.binders import fresh_name, names_in
+from otimes.algebra.language.linear import Family, FamilyMember, OneHot, as_product, matmul
+from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.trees import rebuilt, stated
+
+Decide = Callable[[Claim], Decision]
+
+
+def with_members_for_rows(claim: Claim, decided: Decide) -> Decision | None:
+    """Return a proof of a claim from that with members of families for rows, or None."""
+    if claim.cited or claim.within or not claim.equations or not claim.has_members:
+        return None
+    lhs, rhs, said = claim.asked
+    given = [each.args if isinstance(each, sympy.Eq) else each for each in said]
+    if not all(isinstance(pair, tuple | list) for pair in given):
+        return None
+    rows = _Rows([lhs, rhs, *[side for pair in given for side in pair]])
+    if not rows.families:
+        return None
+    try:
+        pairs = [tuple(rows.members(side) for side in pair) for pair in given]
+        lemma = Claim(rows.members(lhs), rows.members(rhs), pairs)
+        if not lemma.is_affine or presupposed_in(lemma) is not None or rows.moved(lemma):
+            return None
+        found = decided(lemma)
+        cited = _cited(found, claim, rows, decided) if found.status == "proved" else None
+        whole = cited and decided(claim.premise(*claim.sides, [cited]))
+    except OtimesError:
+        return None
+    if not whole or whole.status != "proved":
+        return None
+    names = ", ".join(sorted(matrix.name for matrix in rows.families))
+    reason = f"for any members of families in the place of the rows of {names}, {found.reason}"
+    return replace(whole, reason=reason, strategy="")
+
+
+class _Rows:
+    """A family for each matrix of which some expressions have only rows, at indices."""
+
+    def __init__(self, sides: list[Any]) -> None:
+        self.names = names_in(*sides)
+        self.families: dict[Any, Family] = {}
+        self.refused: set[Any] = set()  # the matrices that occur otherwise
+        made = [self.members(side) for side in sides]
+        self.refused = {e for one in made for e in one.atoms(MatrixSymbol)} & {*self.families}
+        for matrix in self.refused:
+            del self.families[matrix]
+
+    def member(self, matrix: Any, index: Any) -> Any:
+        """Return the member for a row, or None for what is no row of such a matrix."""
+        plain = isinstance(matrix, MatrixSymbol) and isinstance(index, Symbol)
+        if not plain or matrix in self.refused:
+            return None
+        if matrix not in self.families:
+            name = fresh_name(f"{matrix.name}_row", self.names)
+            self.names.add(name)
+            self.families[matrix] = Family(name, (matrix.shape[0],), 1, matrix.shape[1])
+        return self.families[matrix][index]
+
+    def members(self, e: Any) -> Any:
+        """Return an expression with members for rows."""
+        if not e.args or isinstance(e, MatrixSymbol | FamilyMember):
+            return e
+        if isinstance(e, MatrixElement):
+            row = self.member(*e.args[:2])
+            return e if row is None else stated(MatrixElement, row, sympy.S.Zero, e.args[2])
+        if isinstance(e, sympy.MatMul):
+            return self.product(e)
+        new = [part if isinstance(part, sympy.Tuple) else self.members(part) for part in e.args]
+        return e if new == list(e.args) else rebuilt(e, new)
+
+    def product(self, e: Any) -> Any:
+        factors, rest = list[Any](), list(e.args)
+        while rest:
+            row = None
+            if len(rest) > 1:
+                one, other = rest[:2]
+                if isinstance(one, Transpose) and isinstance(one.args[0], OneHot):
+                    row = self.member(other, one.args[0].args[0])
+                elif isinstance(one, Transpose) and isinstance(other, OneHot):
+                    row = self.member(one.args[0], other.args[0])
+                    row = None if row is None else Transpose(row)
+            factors.append(self.members(rest[0]) if row is None else row)
+            rest = rest[1 if row is None else 2 :]
+        return as_product(factors)
+
+    def moved(self, lemma: Claim) -> bool:
+        """Return whether a member for a row is at an affine index: these are no rows."""
+        own = {family.name for family in self.families.values()}
+        sides = [*lemma.sides, *lemma.sides_given]
+        return any(m.family.name in own for side in sides for m in side.atoms(AffineMember))
+
+    def rows(self, e: Any) -> Any:
+        """Return an expression with the rows in the place of their members."""
+        known = {family.name: matrix for matrix, family in self.families.items()}
+        if isinstance(e, FamilyMember) and e.family.name in known:
+            return self.row(known[e.family.name], *e.indices)
+        if not e.args or isinstance(e, MatrixSymbol | FamilyMember):
+            return e
+        new = [part if isinstance(part, sympy.Tuple) else self.rows(part) for part in e.args]
+        return e if new == list(e.args) else rebuilt(e, new)
+
+    @staticmethod
+    def row(matrix: Any, index: Any) -> Any:
+        return matmul(Transpose(OneHot(index, matrix.shape[0])), matrix)
+
+
+def _cited(found: Decision, claim: Claim, rows: _Rows, decided: Decide) -> Cited | None:
+    """Return a lemma about members for the rows, whose hypotheses are those of the claim."""
+    lemma = found.claim
+    assert lemma is not None
+    cited = as_it_is(found)
+    own = {family.name: matrix for matrix, family in rows.families.items()}
+    tensors = {
+        name: (at, rows.row(own[name], *at)) if name in own else (at, e)
+        for name, (at, e) in cited.tensors.items()
+    }
+    premises: list[Any] = []
+    for pair in lemma.equations:
+        sides = rows.rows(pair[0]), rows.rows(pair[1])
+        if sides in claim.equations:
+            premises.append(claim.equations.index(sides))
+            continue
+        premise = claim.premise(*sides)
+        premise.within = claim.within | {claim.sides}
+        one = decided(premise)
+        if one.status != "proved":
+            return None
+        premises.append((one, list(inspect(*pair).indices)))
+    made = cited.at(rows.rows(lemma.lhs), rows.rows(lemma.rhs), {})
+    return replace(made, tensors=tensors, premises=tuple(premises))
