@@ -30,6 +30,7 @@ from otimes.proofs.documents.conventions import convention_notes
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.einsum import with_einsum
 from otimes.proofs.documents.files import read_document
+from otimes.proofs.documents.gradients import read_gradients
 from otimes.proofs.documents.items import (
     Item,
     confirmed,
@@ -96,6 +97,7 @@ def _checked(
     items = read_items(document, context)
     declare(items, context, document)
     prose = Prose(document)
+    read_gradients(prose, items)
     said, words, convention, elementwise = said_in(prose)
     context.declared += [(each.key, each.declared) for each in said]
     declare_sides(prose, context, items)

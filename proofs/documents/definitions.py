@@ -166,7 +166,8 @@ class Definitions:
         key, known = symbols.lookup(name) if isinstance(name, Name) else ("", None)
         if known is None or not known.rows or self.context.in_scope(known.line, item.line):
             return False
-        if is_wrong and self.context.is_general(known.line):
+        inferred = isinstance(name, Name) and latex(name) in self.learned
+        if is_wrong and self.context.is_general(known.line) and not inferred:
             return False
         others = symbols.copy()
         del others.known[key]

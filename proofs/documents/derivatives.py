@@ -59,11 +59,17 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
     other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
     terms: list[Node] = []
     between = {latex(e): e for e in walk(other) if isinstance(e, Derivative)}
+    variables = {latex(each.variable) for each in between.values()}
     for each in between.values():
+        own = latex(each.variable)
+        free = [text for text in here if text == own or text not in variables]
         if each.target != asked.target or latex(each.variable) == at:
             continue
-        whole = context.unfolded(each.variable, used, _depending(context, here, at))
+        # what depends on the matrix by another of these is in the derivative at that one
+        put: dict[str, Definition] = {}
+        whole = context.unfolded(each.variable, put, _depending(context, free, at))
         if _has(whole, at):
+            used |= put
             inner = Product((Power(each, "T"), Group(whole)), ("", ""))
             terms.append(Apply(Name("tr"), (inner,)))
     if not terms:

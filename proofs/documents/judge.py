@@ -13,6 +13,7 @@ from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
+    Derivative,
     Grid,
     Group,
     Name,
@@ -605,7 +606,12 @@ def _has_no_index(name: Name) -> bool:
 
 
 def _with_wholes(node: Node) -> Iterator[Node]:
+    """Yield the parts of a term in which definitions are put in: not what is within derivatives."""
+    derivatives = [e for e in walk(node) if isinstance(e, Derivative)]
+    inside = {id(part) for each in derivatives for part in walk(each) if part is not each}
     for e in walk(node):
+        if id(e) in inside:
+            continue
         yield e
         if _whole(e) is not e:
             yield _whole(e)

@@ -91,7 +91,7 @@ from otimes.proofs.documents.terms import (
     size_name,
 )
 from otimes.proofs.documents.unrolled import unrolled
-from otimes.proofs.documents.wrong_definitions import EQUALS, WrongDefinitions
+from otimes.proofs.documents.wrong_definitions import EQUALS, USED, WrongDefinitions
 
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -194,6 +194,9 @@ class LinkChecker(Definitions):
         again = declared_again(self.context, [left, right], item.line)
         if again is None:
             return found
+        rows = [int(row) for row in USED.findall(found.why)]
+        if rows and not found.hypotheses and min(rows) >= max(at for _, (_, at) in again.pairs):
+            return found  # what is used was said after that
         with without(self.context, again):
             anew = self.judge.claim(left, right, item.line, item.formula.tex)
         return anew if anew.verdict == "proved" else Found("needs-hypothesis", str(again))
@@ -251,14 +254,13 @@ class LinkChecker(Definitions):
     def _as_written(self, item: Item, statement: Statement, tex: str) -> str:
         """Return LaTeX with the symbols of a formula as they are written in the document."""
         written: dict[str, str] = {}
+        derivatives: dict[str, str] = {}
         for e in walk(statement):
             begin, end = e.span
-            if isinstance(e, Name) and 0 <= begin < end:
+            if isinstance(e, Name | Derivative) and 0 <= begin < end:
                 own = self.document.text[item.formula.offset(begin) : self._end(item, end - 1)]
-                written.setdefault(latex(e), own)
-        names = sorted(written, key=len, reverse=True)
-        pattern = "|".join(map(re.escape, names))
-        found = re.sub(pattern, lambda m: written[m[0]], tex) if names else tex
+                (written if isinstance(e, Name) else derivatives).setdefault(latex(e), own)
+        found = _replaced_in(tex, written)
         turned = TRANSPOSED.search(item.formula.tex)
         if turned is not None:
             found = re.sub(r"\^\{T\}(?=([A-Za-z])?)", lambda m: turned[0] + " " * bool(m[1]), found)
@@ -268,7 +270,7 @@ class LinkChecker(Definitions):
             )
         except NotationError:  # a macro of the document
             same = "\\" in found
-        return found if same else tex
+        return _replaced_in(found if same else tex, derivatives)
 
     def _end(self, item: Item, last: int) -> int:
         """Return where in the document a formula's character ends, or the macro it comes from."""
@@ -829,6 +831,12 @@ def _has_first_case(item: Item, left: Node, right: Node) -> bool:
     if not isinstance(name, Name) or not recurs(name, right):
         return False
     return any(isinstance(head, Name) and head != name and is_of(head, name) for head in heads)
+
+
+def _replaced_in(text: str, put: dict[str, str]) -> str:
+    """Return a text with the longest parts replaced first."""
+    pattern = "|".join(map(re.escape, sorted(put, key=len, reverse=True)))
+    return re.sub(pattern, lambda match: put[match[0]], text) if put else text
 
 
 def _short(tex: str) -> str:

@@ -1,0 +1,49 @@
+"""Gradients of a loss that a text writes as marked symbols, by the chain rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from otimes.proofs.documents.check import check_text
+
+LINEAR = r"Let $X \in \mathbb{R}^{n \times n}$, $W \in \mathbb{R}^{n \times n}$ and $Y = X W$. "
+WAYS = [
+    (r"Write $\bar{M}$ for the derivative of the loss by a matrix $M$. ", r"\bar{%s}"),
+    (r"A bar denotes the gradient of the loss. ", r"\overline{%s}"),
+    (r"Let $G_M$ be the gradient of the loss $L$ with respect to $M$. ", "G_%s"),
+    (r"Here $\hat{Y}$ denotes $\partial \ell / \partial Y$. ", r"\hat{%s}"),
+]
+
+
+@pytest.mark.parametrize(("words", "sign"), WAYS)
+def test_a_marked_symbol_is_the_gradient_that_the_text_says(words: str, sign: str) -> None:
+    w, x, y = (sign % letter for letter in "WXY")
+    true = rf"${w} = X^\top {y}$ and ${x} = {y} W^\top$"
+    *_, one, two = check_text(f"{LINEAR}{words}Then {true}.").equations
+    assert [one.verdict, two.verdict] == ["proved", "proved"]
+    false = rf"${w} = {y} X^\top$ and ${x} = {y} W$"
+    *_, one, two = check_text(f"{LINEAR}{words}Then {false}.").equations
+    assert [one.verdict, two.verdict] == ["refuted", "refuted"]
+    assert two.suggestion in (rf"{x} = {y} W^{{T}}", rf"{x} = {y} W^\top")
+
+
+def test_a_mark_that_is_no_gradient_stays_a_mark() -> None:
+    words = r"Write $\bar{x}$ for the mean of $x$, and $\dot{y}$ for the derivative of $y$ by $t$. "
+    *_, mean, speed = check_text(rf"{words}$\bar{{x}} = B x$, $\dot{{y}} = A y$.").equations
+    assert [mean.verdict, speed.verdict] == ["definition", "definition"]
+
+
+def test_a_matrix_used_twice_has_both_terms() -> None:
+    said = LINEAR + WAYS[0][0] + r"With $Z = Y W$, $\bar{W} = X^\top \bar{Y} + Y^\top \bar{Z}$."
+    assert check_text(said).equations[-1].verdict == "proved"
+
+
+def test_a_section_may_define_the_same_symbols_in_the_other_convention() -> None:
+    text = (
+        "## Rows\nLet $X \\in \\mathbb{R}^{n \\times d}$ and $W \\in \\mathbb{R}^{d \\times m}$. "
+        "For $Y = X W$, $\\nabla_W L = X^T \\nabla_Y L$.\n"
+        "\n## Columns\nLet $X \\in \\mathbb{R}^{d \\times n}$, $W \\in \\mathbb{R}^{m \\times d}$. "
+        "For $Y = W X$, $\\nabla_W L = \\nabla_Y L X^T$.\n"
+    )
+    verdicts = [each.verdict for each in check_text(text).equations]
+    assert verdicts == ["definition", "definition", "definition", "proved"] * 2
