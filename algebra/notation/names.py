@@ -90,6 +90,7 @@ class Names(ABC):
         self.doubts: list[str] = []
         self.met = 0  # vectors, where each is turned by itself
         self.partial = 0  # sums up to an index
+        self.free: dict[str, Size] = {}  # what the indices that nothing binds run over
         self.names: dict[str, str] = {}
         self.undeclared: dict[str, str] = {}
         self.patterns: dict[str, dict[str, bool]] = {}
@@ -500,6 +501,7 @@ class Names(ABC):
         if letter in self.bindings.letters:
             self.doubts.append(f"the index {letter} is used outside the sum that binds it")
             return sympy.Symbol(f"{letter}_free", integer=True)
+        self.solver.unify(self.free.setdefault(letter, count), count)  # one letter, one range
         return sympy.Symbol(letter, integer=True)
 
     def _scalar_symbol(

@@ -44,6 +44,7 @@ from otimes.proofs.documents.items import (
 from otimes.proofs.documents.links import LinkChecker
 from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notation import Notation, load_notation
+from otimes.proofs.documents.parts_in_words import parts_in
 from otimes.proofs.documents.prose import Prose, columns_of_ones, said_in, softmax_in
 from otimes.proofs.documents.report import DocumentReport, Equation
 from otimes.proofs.documents.rows_and_columns import members_in
@@ -126,6 +127,7 @@ def _checked(
     context.hypotheses += [*given, *offered(items, document)]
     context.last = None
     context.ones = columns_of_ones(prose)
+    context.parts = parts_in(prose)
     checker = LinkChecker(document, context, items)
     equations = checker.equations(on_progress)
     if checker.blamed:  # again, without the declarations that proved equations contradict

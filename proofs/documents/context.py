@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -44,8 +44,15 @@ from otimes.proofs.documents.hypotheses import (
 )
 from otimes.proofs.documents.instances import instance, is_generic
 from otimes.proofs.documents.members import Member
+from otimes.proofs.documents.parts_in_words import Part
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
-from otimes.proofs.documents.recurrences import is_above_another, letter_of, recurs, shifted
+from otimes.proofs.documents.recurrences import (
+    is_above_another,
+    letter_of,
+    recurs,
+    shifted,
+    without_zeros,
+)
 from otimes.proofs.documents.source import Clause, Formula
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
@@ -95,6 +102,9 @@ class Context:
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
     numbers: dict[str, list[Definition]] = field(default_factory=dict)  # matrices in numbers
+    begun: dict[str, list[Name]] = field(default_factory=dict)  # with numbers, by the letter
+    zeros: dict[str, list[Name]] = field(default_factory=dict)  # those that are zero
+    parts: Mapping[int, Part] = field(default_factory=dict)  # that words say formulas are
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     pseudo: bool = False  # whether the text is about pseudo-inverses
@@ -191,10 +201,17 @@ class Context:
         if not (self.is_circular(lhs, rhs) or _is_property(lhs, rhs)):
             definition = Definition(lhs, rhs, line)
             self.definitions.setdefault(latex(lhs), []).append(definition)
+            self.begin(lhs, latex(bare(rhs)) == "0")
             if isinstance(lhs, Name) and (is_generic(lhs, ()) or letter_of(lhs)):
                 self.generic.setdefault(key_of(lhs), []).append(definition)
             if isinstance(lhs, Apply) and has_letters(lhs):
                 self.functions.setdefault(latex(lhs.function), []).append(definition)
+
+    def begin(self, lhs: Node, is_zero: bool) -> None:
+        """Note a symbol with a number as index that has a value, as `S_0` of a recurrence."""
+        if isinstance(lhs, Name) and any(s.kind == "number" for s in (*lhs.sub, *lhs.sup)):
+            for known in (self.begun, self.zeros)[: 1 + is_zero]:
+                known.setdefault(lhs.base, []).append(lhs)
 
     def instances(self, nodes: Sequence[Node], only_weights: bool = False) -> dict[str, Definition]:
         """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
@@ -260,10 +277,12 @@ class Context:
 
         What is defined by itself at other indices is put in down to the lowest that occurs.
         """
-        if recurs(said.lhs, said.rhs) and not is_above_another(name, nodes):
+        begins = recurs(said.lhs, said.rhs) and not is_above_another(name, nodes)
+        if begins and not is_above_another(name, self.begun.get(name.base, ())):
             return None
         found = instance(said.lhs, said.rhs, name, sizes)
-        return shifted(said.lhs, said.rhs, name, sizes) if found is None else found
+        found = shifted(said.lhs, said.rhs, name, sizes) if found is None else found
+        return None if found is None else without_zeros(found, self.zeros.get(name.base, ()))
 
     def _slice(self, name: Name) -> Definition | None:
         """Return rows or columns of what is defined as a matrix."""

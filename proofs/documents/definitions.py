@@ -21,6 +21,7 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
+    Dots,
     Grid,
     Indexed,
     Name,
@@ -30,6 +31,7 @@ from otimes.algebra.notation.tree import (
     Power,
     Product,
     Root,
+    Tensor,
     bare,
     is_constant,
     latex,
@@ -48,6 +50,7 @@ from otimes.proofs.documents.consistency import (
 )
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item, is_capital, is_matrix_like
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
@@ -97,6 +100,13 @@ class Definitions:
             return shape
         if always:
             self.context.definitions.pop(latex(bare(left)), None)
+        name = bare(left)
+        if isinstance(name, Name) and _lists_a_diagonal(right):
+            entries = Tensor(r"\odot", (name, Name("I")))
+            given = Hypothesis(name, entries, f"line {item.line}", True, item.line)
+            self.context.hypotheses.append(given)
+            self.context.kinds.setdefault(key_of(name), Declared("matrix"))
+            return Found("definition", "it says that a matrix is diagonal")
         self.context.define(bare(left), right, item.line)
         if shape is not None:
             if self._is_other(left, right, item):
@@ -193,6 +203,8 @@ class Definitions:
         symbols = self.context.symbols_at(item.line)
         if isinstance(name, Name) and not name.sub and not name.sup:
             self._learn_number(name, left, right, item)
+        if isinstance(name, Name) and not name.sub and self.context.has_exponent(name):
+            self._learn_number(replace(name, sup=()), left, right, item)
         if not isinstance(name, Name) or not (is_matrix_like(name) or _is_small(name)):
             return
         key, known = symbols.lookup(name)
@@ -246,21 +258,26 @@ class Definitions:
         self.given_numbers.add(text)
 
     def _learn_number(self, name: Name, left: Node, right: Node, item: Item) -> None:
-        """Record that a symbol is a scalar if its defining formula is one."""
+        """Record that a symbol is a scalar if its defining formula, or that of its square, is."""
         symbols = self.context.symbols_at(item.line)
         greek = name.base[0] == "\\"
         if symbols.lookup(name)[1] is not None or is_matrix_like(name):
             return
         if len(name.base) != 1 and not greek:
             return
-        try:
-            read = elaborate([right], symbols, item.formula.tex)
-        except OtimesError:
-            return
-        certain = not read.undeclared or isinstance(bare(right), Root | Norm)
-        if not getattr(read.terms[0], "is_Matrix", True) and certain:
-            known = Declared("scalar", line=item.line, full=full_key(name))
-            self.context.declared.append((symbols.lookup(name)[0], known))
+        squared = isinstance(bare(left), Name) and bare(left) != name
+        for side in ("", "column", "row") if squared else ("",):
+            symbols.side = side or symbols.side
+            try:
+                read = elaborate([right], symbols, item.formula.tex)
+            except OtimesError:
+                continue
+            certain = not read.undeclared or isinstance(bare(right), Root | Norm)
+            value = read.terms[0]
+            if (not getattr(value, "is_Matrix", True) or value.shape == (1, 1)) and certain:
+                known = Declared("scalar", line=item.line, full=full_key(name))
+                self.context.declared.append((symbols.lookup(name)[0], known))
+                return
 
     def _introduced(self, left: Node, right: Node) -> list[str]:
         r"""Return the symbols that an equation introduces, as `W = U \Sigma V^\top` does.
@@ -361,6 +378,14 @@ def _is_of_other_members(before: Node, now: Node) -> bool:
         for key, mine in families[0].items()
         if key in families[1]
     )
+
+
+def _lists_a_diagonal(node: Node) -> bool:
+    r"""Return whether a term is a diagonal matrix with dots: `\mathrm{diag}(s_1, \dots, s_n)`."""
+    term = bare(node)
+    if not isinstance(term, Apply) or term.function.base != "diag":
+        return False
+    return any(isinstance(bare(each), Dots) for each in term.arguments)
 
 
 def _units(node: Node) -> list[Name]:

@@ -113,16 +113,26 @@ class Judge:
     def in_numbers(self, lhs: Node, rhs: Node, line: int) -> Found | None:
         """Return the verdict on a matrix in numbers, where a section gives all symbols numbers."""
         written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
-        if not (self.context.numbers and written):
-            return None
         own = lhs, rhs, *[self.context.unfolded(side, {}) for side in (lhs, rhs)]
+        names = {latex(e): e for side in own for e in walk(side) if isinstance(e, Name)}
+        powers = {
+            text: replace(e, sup=()) for text, e in names.items() if self.context.has_exponent(e)
+        }
+        powers = {text: e for text, e in powers.items() if latex(e) in self.context.numbers}
+        if not (self.context.numbers and (written or powers)):
+            return None
         given: dict[str, Definition] = {}
-        for text in {latex(e) for side in own for e in walk(side) if isinstance(e, Name)}:
+        for text in {*names, *map(latex, powers.values())}:
             every = reversed(self.context.numbers.get(text, ()))
             before = (d for d in every if d.line <= line and (d.lhs, d.rhs) != (bare(lhs), rhs))
             last = next(before, None)
             if last is not None and self.context.in_scope(last.line, line):
                 given[text] = last
+        for text, e in powers.items():
+            if latex(e) in given:
+                base = given[latex(e)]
+                power = Power(Group(base.rhs, stands_for=e), Number(names[text].sup[0].text))
+                given[text] = Definition(names[text], power, base.line)
         used: dict[str, Definition] = {}
         a, b = (self.context.unfolded(side, used, None, given) for side in (lhs, rhs))
         if not used.keys() & given.keys():

@@ -279,8 +279,18 @@ class LinkChecker(Definitions):
         return name.end() if name else at + 1
 
     def expression(self, item: Item, statement: Statement) -> Iterator[Equation]:
-        """Report a formula without a relation only if its shapes do not match."""
+        """Report a formula without a relation if its shapes do not match, or words equate it."""
         term = statement.terms[0]
+        said = self._said_of_a_part(item, statement)
+        if said is not None:
+            part, about = said
+            line, column = self.document.position(item.formula.offset(statement.span[0]))
+            tex = item.formula.tex[slice(*statement.span)]
+            equation = self._made(item, line, column, tex, about, statement.span)
+            stated = replace(statement, terms=(part, term), relations=("=",))
+            self.wrong.note(item, stated, {0: (equation, about)})
+            yield equation
+            return
         if not isinstance(bare(term), Product | Sum) or any(
             mark == r"\times" for mark in getattr(bare(term), "marks", ())
         ):
@@ -300,6 +310,25 @@ class LinkChecker(Definitions):
             line, column = self.document.position(item.formula.offset(statement.span[0]))
             tex = item.formula.tex[slice(*statement.span)]
             yield self._made(item, line, column, tex, found, statement.span)
+
+    def _said_of_a_part(self, item: Item, statement: Statement) -> tuple[Node, Found] | None:
+        """Return a row or a column that words say a formula is, and the verdict, None if open."""
+        part = self.context.parts.get(item.formula.start)
+        if part is None or len(item.statements) > 1:
+            return None
+        known = self.context.definitions.get(latex(part.whole))
+        words = plain_words(self.document.sentence_before(item.formula))
+        if not known or not self.context.in_scope(known[0].line, item.line) or doubted_by(words):
+            return None
+        term = statement.terms[0]
+        every = [(e, self.judge.claim(e, term, item.line, "")) for e in part.readings()]
+        proved = [each for each in every if each[1].verdict == "proved"]
+        refuted = [each for each in every if each[1].verdict == "refuted"]
+        if proved:
+            return proved[0]
+        if refuted and all(found.is_wrong for _, found in every):
+            return refuted[0][0], replace(refuted[0][1], against=(known[0].line,))
+        return None
 
     def _contradicted(self) -> dict[tuple[str, int], Declared]:
         """Return the declarations that equations contradict; others follow them."""
@@ -686,6 +715,11 @@ class LinkChecker(Definitions):
                 found = self.judge.in_numbers(left, right, item.line)
                 if found is not None:
                     return found
+            name = bare(left)
+            if isinstance(name, Name) and self.context.has_exponent(name):
+                power = self.judge.in_numbers(left, right, item.line)
+                if power is not None:
+                    return power
             self._note_matrix(bare(left), right, item)
             return Found("definition", "it is a value")
         sizes = self.context.symbols_at(item.line).sizes()

@@ -13,6 +13,7 @@ its letter, so that of `x^{l+2}` is found by writing l + 1 for l.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any
 
 from otimes.algebra.notation.affine import (
     Affine,
@@ -23,7 +24,7 @@ from otimes.algebra.notation.affine import (
     moved,
     without_ends,
 )
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, walk
+from otimes.algebra.notation.tree import Indexed, Name, Node, Product, Slot, Sum, bare, latex, walk
 
 
 def recurs(lhs: Node, rhs: Node) -> bool:
@@ -111,3 +112,33 @@ def is_above_another(name: Name, nodes: Iterable[Node]) -> bool:
             if a is not None and b is not None and a.letter == b.letter and a.number > b.number:
                 return True
     return False
+
+
+def without_zeros(node: Any, zeros: Collection[Node]) -> Any:
+    r"""Return a sum without the terms that have a factor that is zero.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> from otimes.algebra.notation.tree import latex
+    >>> sum_, zero = (parse_formula(tex)[0].terms[0] for tex in (r"a S_0 + k_1^\top v_1", "S_0"))
+    >>> latex(without_zeros(sum_, [zero]))
+    'k_{1}^{T} v_{1}'
+    """
+    names = {latex(zero) for zero in zeros}
+    if not names or not isinstance(node, Sum):
+        return node
+    kept = [
+        (sign, term)
+        for sign, term in zip(node.signs, node.terms, strict=True)
+        if not any(latex(e) in names for e in _factors(term))
+    ]
+    if len(kept) == len(node.terms) or not kept:
+        return node
+    signs, terms = zip(*kept, strict=True)
+    first = "" if signs[0] == "+" else signs[0]
+    return terms[0] if len(terms) == 1 and not first else Sum(terms, (first, *signs[1:]))
+
+
+def _factors(term: Node) -> Iterator[Node]:
+    inner = bare(term)
+    for factor in inner.factors if isinstance(inner, Product) else (inner,):
+        yield bare(factor)

@@ -91,3 +91,17 @@ def test_a_state_is_the_sum_of_what_its_rows_say() -> None:
     rows = r"Let $K, V \in \mathbb{R}^{n \times h}$, and let $k_t$ and $v_t$ be the $t$-th rows of $K$ and $V$. "
     state = r"We set $S_t = \sum_{j=1}^{t} k_j^\top v_j$. "
     assert last(rf"{rows}{state}Then $S_t = S_{{t-1}} + k_t^\top v_t$.") == "proved"
+
+
+@pytest.mark.parametrize(
+    ("words", "value", "verdict"),
+    [
+        ("column $i$ of $H$ is", r"W \sum_j A_{ij} x_j", "proved"),
+        ("the $i$-th column of $H$ is", r"W \sum_j A_{ij} x_j", "proved"),
+        ("column $i$ of $H$ is", r"W \sum_j A_{ji} x_j", "refuted"),
+        ("row $i$ of $H$ is", r"W \sum_j A_{ij} x_j", "definition"),  # says nothing that is decided
+        ("it is not true that column $i$ of $H$ is", r"W \sum_j A_{ji} x_j", "definition"),
+    ],
+)
+def test_words_say_what_a_column_is(words: str, value: str, verdict: str) -> None:
+    assert last(f"{COLUMNS}The head is $H = W X A^\\top$, because {words} ${value}$.") == verdict

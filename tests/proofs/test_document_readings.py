@@ -243,3 +243,25 @@ def test_words_for_matrices_say_nothing_of_vectors_and_a_projection_is_not_ortho
     text = r"Let $P \in \mathbb{R}^{d \times d}$ be an orthogonal projection. Then $P^2 = P$."
     found = check_text(text).equations[-1]
     assert (found.verdict, "“idempotent”" in found.why) == ("needs-hypothesis", True)
+
+
+@pytest.mark.parametrize(
+    ("bias", "verdict"), [("b W", "proved"), (r"b \operatorname{diag}(g) W", "refuted")]
+)
+def test_a_diagonal_matrix_of_members_blocks_no_refutation(bias: str, verdict: str) -> None:
+    text = r"""Let $X$ be $n \times d$, $W$ be $d \times m$, and let $g, b \in \mathbb{R}^{1 \times d}$.
+Let $D = \operatorname{diag}(s_1, \dots, s_n)$ and $N(X) = D X \operatorname{diag}(g) + 1_n b$, where
+$1_n$ is the column of $n$ ones. Then """
+    claim = rf"$N(X) W = D X \operatorname{{diag}}(g) W + 1_n {bias}$."
+    assert check_text(text + claim).equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("factors", "verdict"), [(r"W \operatorname{diag}(g)", "proved"), ("W", "refuted")]
+)
+def test_a_letter_whose_square_is_a_number_is_one(factors: str, verdict: str) -> None:
+    text = (
+        r"Let $x, g \in \mathbb{R}^d$, $W$ be $k \times d$ and $r^2 = \frac{1}{d} x^\top x$. Then "
+    )
+    claim = rf"$W (\frac{{1}}{{r}} \operatorname{{diag}}(g) x) = \frac{{1}}{{r}} ({factors}) x$."
+    assert check_text(text + claim).equations[-1].verdict == verdict

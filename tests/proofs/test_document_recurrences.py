@@ -94,3 +94,23 @@ def test_a_sum_that_unrolls_a_recurrence_ends_where_it_must(
     if verdict == "refuted":
         again = check_text(f"The states are ${recurrence}$.\n\nSo ${found.suggestion}$.")
         assert again.equations[-1].verdict == "definition"
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"S_2 = \gamma v_1 k_1^\top + v_2 k_2^\top", "proved"),
+        (r"S_2 = v_1 k_1^\top + \gamma v_2 k_2^\top", "refuted"),
+        (r"S_1 = v_1 k_1^\top", "proved"),
+    ],
+)
+def test_a_recurrence_is_unrolled_to_where_it_starts(claim: str, verdict: str) -> None:
+    said = r"The state is $S_i = \gamma S_{i-1} + v_i k_i^\top$ with $S_0 = 0$. "
+    assert check_text(f"{HEAD}{said}Then ${claim}$.").equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(("index", "verdict"), [("j", "proved"), ("i", "refuted")])
+def test_an_index_that_nothing_binds_has_one_range(index: str, verdict: str) -> None:
+    said = r"Let $x_i \in \mathbb{R}^d$ and let $W$ be $d \times d$. "
+    claim = rf"$W \sum_{{j \le i}} A_{{ij}} x_j = \sum_{{j \le i}} A_{{ij}} W x_{index}$"
+    assert check_text(said + claim).equations[-1].verdict == verdict
