@@ -43,8 +43,7 @@ from otimes.proofs.documents.hypotheses import (
     with_superscripts,
 )
 from otimes.proofs.documents.instances import instance, is_generic
-from otimes.proofs.documents.members import Member
-from otimes.proofs.documents.parts_in_words import Part
+from otimes.proofs.documents.members import Member, Part
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
 from otimes.proofs.documents.recurrences import (
     is_above_another,
@@ -54,6 +53,7 @@ from otimes.proofs.documents.recurrences import (
     without_zeros,
 )
 from otimes.proofs.documents.source import Clause, Formula
+from otimes.proofs.documents.terms import lists_a_diagonal
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
@@ -393,7 +393,12 @@ class Context:
         return found[0] if found and not self.lists_members(found[0]) else None
 
     def lists_members(self, known: Definition) -> bool:
-        r"""Return whether a definition lists what is read as members: `X = [x_1, \dots, x_n]`."""
+        r"""Return whether a definition lists what is read as members: `X = [x_1, \dots, x_n]`.
+
+        So does `D = \mathrm{diag}(s_1, \dots, s_n)`: it says that D is diagonal.
+        """
+        if lists_a_diagonal(known.rhs):
+            return True
         if not isinstance(bare(known.rhs), Grid):
             return False
         listed = [e for e in walk(known.rhs) if isinstance(e, Name)]

@@ -21,7 +21,6 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
-    Dots,
     Grid,
     Indexed,
     Name,
@@ -55,7 +54,7 @@ from otimes.proofs.documents.items import Item, is_capital, is_matrix_like
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.source import Document
-from otimes.proofs.documents.terms import is_value
+from otimes.proofs.documents.terms import is_value, lists_a_diagonal
 
 IN_CODE = re.compile(r"\b(?:in|as) (?:code|numpy|pytorch|python|einsum)\b", re.IGNORECASE)
 SOON = 8  # lines after a factorization, on which it is said what its factors are
@@ -101,11 +100,12 @@ class Definitions:
         if always:
             self.context.definitions.pop(latex(bare(left)), None)
         name = bare(left)
-        if isinstance(name, Name) and _lists_a_diagonal(right):
+        if isinstance(name, Name) and lists_a_diagonal(right):
             entries = Tensor(r"\odot", (name, Name("I")))
             given = Hypothesis(name, entries, f"line {item.line}", True, item.line)
             self.context.hypotheses.append(given)
             self.context.kinds.setdefault(key_of(name), Declared("matrix"))
+            self.context.define(name, right, item.line)
             return Found("definition", "it says that a matrix is diagonal")
         self.context.define(bare(left), right, item.line)
         if shape is not None:
@@ -378,14 +378,6 @@ def _is_of_other_members(before: Node, now: Node) -> bool:
         for key, mine in families[0].items()
         if key in families[1]
     )
-
-
-def _lists_a_diagonal(node: Node) -> bool:
-    r"""Return whether a term is a diagonal matrix with dots: `\mathrm{diag}(s_1, \dots, s_n)`."""
-    term = bare(node)
-    if not isinstance(term, Apply) or term.function.base != "diag":
-        return False
-    return any(isinstance(bare(each), Dots) for each in term.arguments)
 
 
 def _units(node: Node) -> list[Name]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from otimes.algebra.notation.tree import Name, Node, Power
 
@@ -36,3 +38,19 @@ class Member:
         sup = self.whole.sup or name.sup
         part = replace(self.whole, select=select, sup=sup, span=name.span)
         return Power(part, "T") if self.turned else part
+
+
+class Part(NamedTuple):
+    """A row or column of a matrix."""
+
+    whole: Name
+    side: str
+    letter: str
+
+    def readings(self) -> Iterator[Node]:
+        """Yield the part, and its transpose."""
+        select = f"{self.letter},:" if self.side == "row" else f":,{self.letter}"
+        part = Name(self.whole.base, self.whole.style, self.whole.marks, self.whole.sub,
+                    self.whole.sup, select=select)  # fmt: skip
+        yield part
+        yield Power(part, "T")

@@ -7,10 +7,10 @@ transposed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Mapping
 
-from otimes.algebra.notation.tree import Name, Node, Power
+from otimes.algebra.notation.tree import Name
+from otimes.proofs.documents.members import Part
 from otimes.proofs.documents.prose import Prose
 
 SAID = re.compile(
@@ -19,22 +19,6 @@ SAID = re.compile(
     r"(?:then\s+|therefore\s+|the\s+vector\s+)?(?P<value>⟦\d+⟧)",
     re.IGNORECASE,
 )
-
-
-class Part(NamedTuple):
-    """A row or column of a matrix."""
-
-    whole: Name
-    side: str
-    letter: str
-
-    def readings(self) -> Iterator[Node]:
-        """Yield the part, and its transpose."""
-        select = f"{self.letter},:" if self.side == "row" else f":,{self.letter}"
-        part = Name(self.whole.base, self.whole.style, self.whole.marks, self.whole.sub,
-                    self.whole.sup, select=select)  # fmt: skip
-        yield part
-        yield Power(part, "T")
 
 
 def parts_in(prose: Prose) -> Mapping[int, Part]:

@@ -100,7 +100,8 @@ OF_ONES = re.compile(
     re.IGNORECASE,
 )
 IN_SPACE = re.compile(
-    rf"{LIST}\s+(?:(?:is|are|be|both|all|each|lies?|lives?|living|taken)\s+){{0,2}}(?:in|from)\s+{M}",
+    rf"(?<!\bof )(?<!\bof the ){LIST}\s+"
+    rf"(?:(?:is|are|be|both|all|each|lies?|lives?|living|taken)\s+){{0,2}}(?:in|from)\s+{M}",
     re.IGNORECASE,
 )
 IN_LIST = re.compile(
@@ -396,7 +397,7 @@ def _in_spaces(prose: Prose) -> Iterator[Said]:
         member = prose.member(space, r"x \in ")
         declared = _member_of(member[1], prose, match) if member else None
         for name in prose.names("".join(f"⟦{number}⟧" for number in listed)):
-            if declared is not None:
+            if declared is not None and not (declared.kind == "vector" and is_matrix_like(name)):
                 yield _said(prose, name, declared, match)
     for match in IN_LIST.finditer(prose.text):
         *listed, last = re.findall(M, match[0])

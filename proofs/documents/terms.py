@@ -5,6 +5,7 @@ from __future__ import annotations
 from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import (
     Apply,
+    Dots,
     Group,
     Indexed,
     Name,
@@ -63,3 +64,11 @@ def are_shapes(node: Node) -> bool:
 def is_range(node: Node) -> bool:
     """Return whether a term is a symbol or a number, so that it may be the end of a range."""
     return isinstance(bare(node), Name | Number)
+
+
+def lists_a_diagonal(node: Node) -> bool:
+    r"""Return whether a term is a diagonal matrix with dots: `\mathrm{diag}(s_1, \dots, s_n)`."""
+    term = bare(node)
+    if not isinstance(term, Apply) or term.function.base != "diag":
+        return False
+    return any(isinstance(bare(each), Dots) for each in term.arguments)

@@ -265,3 +265,11 @@ def test_a_letter_whose_square_is_a_number_is_one(factors: str, verdict: str) ->
     )
     claim = rf"$W (\frac{{1}}{{r}} \operatorname{{diag}}(g) x) = \frac{{1}}{{r}} ({factors}) x$."
     assert check_text(text + claim).equations[-1].verdict == verdict
+
+
+def test_the_image_of_a_matrix_in_a_space_declares_no_matrix() -> None:
+    text = (
+        r"Let $A$ be $m \times n$ and $V$ be $n \times n$. The image of $A$ in $\mathbb{R}^m$ is "
+    )
+    found = check_text(text + r"that of $A V$, and $(A V)^\top = V^\top A^\top$.").equations
+    assert found[-1].verdict == "proved"
