@@ -24,7 +24,11 @@ from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
-from otimes.algebra.decide.index_cases import in_cases, is_index_in_exponents
+from otimes.algebra.decide.index_cases import (
+    in_cases,
+    is_index_in_exponents,
+    with_last_values,
+)
 from otimes.algebra.decide.kept import decisions_kept, once
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import laws_known, premises_kept
@@ -127,8 +131,9 @@ def _pair(equation: Any) -> tuple[Any, Any]:
 def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) -> Decision:
     """Return the decision on a claim; where it needs them, from the cases of free indices."""
 
-    def case(*claimed: Any) -> Decision:
-        return _decided_with_inverses(Claim(*claimed))
+    def case(lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision:
+        found = _decided_with_inverses(Claim(lhs, rhs, given))
+        return with_last_values(found, lhs, rhs, given, case)
 
     def nested(lhs: Any, rhs: Any, given: Sequence[Any], deeper: int = NESTED) -> Decision:
         found = refused = None
@@ -160,7 +165,7 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
                     return found
             if (by_cases := cases()) is not None:
                 return by_cases
-        found = _decided_with_inverses(claim)
+        found = with_last_values(_decided_with_inverses(claim), lhs, rhs, given, nested)
     except Exhausted:
         found = Decision("undecided", "")
     except OtimesError:

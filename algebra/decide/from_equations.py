@@ -9,6 +9,8 @@ from itertools import chain
 from math import inf
 from typing import Any
 
+from sympy import Identity
+
 from otimes.algebra.budget import STEPS, Exhausted, limited, steps_left
 from otimes.algebra.decide.alike_rows import has_blocks, refuted_by_alike_rows
 from otimes.algebra.decide.axiom_statements import instance
@@ -209,7 +211,10 @@ def _because(facts: Sequence[Fact], claim: Claim) -> str:
     named += [f"the axiom {name}" for name in sorted({f[1] for f in facts if f[0] == "axiom"})]
     added = [claim.given[k] for k, number in known.items() if number < 0 and k < cited]
     powers = [pair for pair in added if any(is_power(side) for side in pair)]
-    defined = any(fact[0] == "inverse" for fact in facts) or len(powers) < len(added)
+    others = [pair for pair in added if pair not in powers]
+    inverses = [pair for pair in others if any(isinstance(e, Identity) for e in pair)]
+    defined = bool(inverses) or any(fact[0] == "inverse" for fact in facts)
+    named += ["a hypothesis at the last index"] * (len(inverses) < len(others))
     named += ["the definition of the inverse"] * defined
     named += ["the definition of the power"] * bool(powers)
     times = "once" if len(facts) == 1 else f"{len(facts)} times in all"

@@ -35,6 +35,7 @@ from otimes.algebra.language.binders import (
     substituted,
 )
 from otimes.algebra.language.index_ranges import SIZED, SUMS, not_negative
+from otimes.algebra.language.last_values import last_values
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matadd
 from otimes.algebra.language.trees import rebuilt
@@ -94,6 +95,31 @@ def in_cases(
             every = tuple(each for one in found for each in one.cases or (one,))
             return replace(found[0], reason=reason, cases=every if every[1:] else ())
     return None
+
+
+def with_last_values(
+    found: Decision, lhs: Any, rhs: Any, given: Sequence[Any], decided: Callable[..., Decision]
+) -> Decision:
+    """Return the decision on a claim that is proved for i < n, where Σ_{j<i} may have n terms.
+
+    It is proved if that at i = n is, and else that decision.
+    """
+    claim = found.claim
+    if found.status != "proved" or claim is None or found.cases:
+        return found
+    indices = claim.signature.indices.values()
+    ranges = {claim.origin.get(index, index): count for index, count in indices}
+    every, (lhs, rhs) = [found], map(sympy.sympify, (lhs, rhs))
+    for index, count in last_values((lhs, rhs), ranges).items():
+        values = {**{s: s for s in count.free_symbols}, index: count}
+        at = {index: count}
+        one = decided(_at(lhs, at), _at(rhs, at), given)
+        reason = f"at {index} = {count} {one.reason}"
+        if one.status != "proved":
+            return replace(one, reason=reason, values=(*one.values, values))
+        every += [replace(each, reason=reason) for each in one.cases or (one,)]
+    reason = "; ".join(dict.fromkeys(one.reason for one in every))
+    return replace(found, reason=reason, cases=tuple(every)) if every[1:] else found
 
 
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:

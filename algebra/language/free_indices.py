@@ -61,9 +61,9 @@ def free_ranges(
         collect(e, frozenset())
     of_members = _ranges_of_members(members, sizes)
     for end, inside in ends.items():
-        if found.get(end) is None and end not in sizes:
+        if end not in sizes:
             known_counts = [_range_of(body, index) for body, index in inside]
-            known_counts.append(of_members.get(end))
+            known_counts += [of_members.get(end), found.get(end)]
             found[end] = _least([count for count in known_counts if count is not None])
     known = {index: count for index, count in found.items() if count is not None}
     for index in known.keys() & of_members.keys():

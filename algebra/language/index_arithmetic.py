@@ -61,6 +61,7 @@ from otimes.algebra.language.inverse_members import (
     without_inverses,
 )
 from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.last_values import last_values
 from otimes.algebra.language.linear import (
     Family,
     FamilyMember,
@@ -108,6 +109,8 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     given = [(cut(pair[0], sizes, constants), cut(pair[1], sizes, constants)) for pair in given]
     everything = [*sides, *[side for pair in given for side in pair]]
     scan = partial(free_ranges, sizes=sizes)
+    given = [*given, *_at_last_values(given, scan)]
+    everything = [*sides, *[side for pair in given for side in pair]]
     affine: frozenset[str] = frozenset()
     while True:
         seen = {**scan(everything, affine), **scan(sides, affine)}
@@ -153,6 +156,16 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
         walk = partial(elaboration.walk, ranges={})
         defined += window_families.definitions(window, reach, families, walk)
     return made, [*pairs, *defined]
+
+
+def _at_last_values(given: Sequence[Pair], scan: Callable[..., Ranges]) -> list[Pair]:
+    """Return hypotheses at i + 1 and at n where the index i < n of a sum Σ_{j<i} may be n."""
+    found = []
+    for pair in given:
+        for index, count in last_values(pair, scan(pair, frozenset())).items():
+            for value in (index + 1, count):
+                found.append(tuple(substituted(side, {index: value}) for side in pair))
+    return [(lhs, rhs) for lhs, rhs in found]
 
 
 def _affine_families(

@@ -80,7 +80,7 @@ O_d, O_n = ZeroMatrix(d, d), ZeroMatrix(n, n)
 Claim = tuple[Any, ...]
 TRUE: dict[str, Claim] = {}
 FALSE: dict[str, Claim] = {}
-UNDECIDED = {"centred depth", "scaled layers"}  # true, and not yet proved
+UNDECIDED = {"scaled layers"}  # true, and not yet proved
 
 
 def pair(name: str, lhs: Any, right: Any, wrong: Any, *given: Any) -> None:

@@ -134,6 +134,41 @@ def _between(found: Any) -> tuple[int, int]:
     return apart, -apart
 
 
+x, X = sympy.MatrixSymbol("x", n, 1), ot.Family("X", (n,), d, d)
+S, first = ot.Family("S", (n + 1,), d, d), ot.HeadSum(X[j], (j, i))
+last = ot.OneHotLast(n)[j, 0]
+of_last = ot.HeadSum(last * X[j], (j, i))  # 0 for i < n
+AT_N = {
+    "entries": (sympy.Sum(last * x[j, 0], (j, 0, i - 1)), sympy.S.Zero, []),
+    "two indices": (of_last * ot.HeadSum(last * X[j], (j, l)), 0 * X[0], []),
+    "a state": (S[i] + of_last, S[i], [(S[l + 1], S[l] + X[l])]),
+    "beside a product": (prod(X[l], i) + of_last, prod(X[l], i), []),
+}
+
+
+@pytest.mark.parametrize("name", AT_N)
+def test_a_sum_of_the_first_i_terms_may_be_of_all(name: str) -> None:
+    found = decide(*AT_N[name], budget=2).counterexample
+    assert found is not None
+    assert found.indices[i] == found.sizes[n]
+
+
+def test_what_is_said_of_the_first_i_terms_is_said_of_all() -> None:
+    defined = [(S[i], first)]
+    for claim in ((S[n], ot.HeadSum(X[j], (j, n))), (S[i + 1], S[i] + X[i]), (S[i], first)):
+        verdict = decide(*claim, defined, budget=2)
+        assert verdict.status == "proved"
+        assert rejected(verdict) is None
+    assert decide(S[i + 1], S[i] + X[0], defined, budget=2).status == "refuted"
+    nothing = [(sympy.Sum(x[j, 0], (j, 0, i - 1)), sympy.S.Zero)]
+    assert decide(x[i, 0], sympy.S.Zero, nothing, budget=2).status == "proved"
+
+
+def test_an_index_of_other_things_has_their_values() -> None:
+    assert decide(of_last * X[i], 0 * X[i]).status == "proved"
+    assert decide(ot.HeadSum(last * X[j], (j, i + 1)), 0 * X[0]).status == "refuted"
+
+
 def test_an_index_that_is_added_is_zero_or_a_size() -> None:
     (zero, more), *_ = case_lists(F[i + s] * F[j + s], F[j + s] * F[i + s], ())
     assert zero.lhs == F[i] * F[j]

@@ -122,7 +122,7 @@ def test_without_trials_a_near_miss_is_not_proved(name: str) -> None:
 
 
 def test_the_rows_that_a_certificate_puts_in_are_those_of_the_claim() -> None:
-    made: Any = decide(*TRUE["state of rows"]).certificate
+    made: Any = decide(*TRUE["what rows read"]).certificate
     assert check(made)
     tensors = made["proof"]["facts"][0][3]["tensors"]
     units = [tree[1][1] for tree in tensors if tree[0] == "MatMul"]
