@@ -121,6 +121,10 @@ class Counterexample:
         atoms = stated.atoms(sympy.MatrixSymbol, Family)
         names = {atom.name for atom in (*atoms, *own)}
         arrays = {k: x for k, x in self.arrays.items() if k in names or k not in tensors}
+        for atom in stated.atoms(sympy.MatrixSymbol):
+            if isinstance(tensors.get(atom.name), Family):  # the proof has members for its rows
+                array = arrays[atom.name]
+                arrays[atom.name] = ExactArray((array.shape[0], array.shape[2]), array.flat)
         free = {*own, *stated.free_symbols}
         indices = {symbol: at for symbol, at in self.indices.items() if symbol in free}
         for family in sorted(stated.atoms(Family), key=str):

@@ -35,6 +35,7 @@ from otimes.algebra.decide.layers_as_matrices import laws_known, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
 from otimes.algebra.decide.numbered_layers import is_numbered
 from otimes.algebra.decide.question import Question, question_of, within
+from otimes.algebra.decide.rows_as_members import as_members
 from otimes.algebra.decide.trials import refuting
 from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
@@ -78,7 +79,7 @@ def decision(
     with Budget(max(units, LEAST)) as work, premises_kept(), decisions_kept():
         try:
             if lemmas:
-                found = _with_lemmas(lhs, rhs, given, lemmas)
+                found = _with_lemmas_at_all(lemmas, lhs, rhs, given)
             else:
                 found = _decided_in_cases(lhs, rhs, given, units)
         except Exhausted:
@@ -95,6 +96,12 @@ def decision(
     elif found.status == "undecided" and work.spent_out and "budget" not in found.reason:
         notes.append(f"the budget of {units:g} was spent")
     return replace(found, reason="; ".join(notes), work=work.spent)
+
+
+def _with_lemmas_at_all(lemmas: Sequence[Any], lhs: Any, rhs: Any, given: Any) -> Decision:
+    """Return the decision on a claim with lemmas, at the last values of its indices, too."""
+    found = _with_lemmas(lhs, rhs, given, lemmas)
+    return with_last_values(found, lhs, rhs, given, partial(_with_lemmas_at_all, lemmas))
 
 
 def _with_lemmas(lhs: Any, rhs: Any, given: Sequence[Any], lemmas: Sequence[Any]) -> Decision:
@@ -155,6 +162,21 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
             except Exhausted:
                 return None
 
+    def of_members() -> Decision | None:
+        if (made := as_members(lhs, rhs, given)) is None:
+            return None
+        own = min(CASES * units, MOST_FOR_CASES)
+        with Budget(max(own, LEAST)):
+            try:
+                found = _decided_in_cases(*made, own)
+            except Exhausted:
+                return Decision("undecided", "")
+            except OtimesError:
+                return None
+        if found.status == "refuted" and found.claim is not None:
+            found.claim.shown = lhs, rhs, tuple(given)
+        return found
+
     try:
         claim = Claim(lhs, rhs, given)
         added = claim.equations and not given  # what says which powers are members of a family
@@ -169,10 +191,15 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
     except Exhausted:
         found = Decision("undecided", "")
     except OtimesError:
-        if (by_cases := cases()) is None:
+        if (instead := cases() or of_members()) is None:
             raise
+        return instead
+    if found.status != "undecided":
+        return found
+    if (by_cases := cases()) is not None:
         return by_cases
-    return (cases() if found.status == "undecided" else None) or found
+    instead = of_members()
+    return found if instead is None or instead.status == "undecided" else instead
 
 
 def _decided_with_inverses(claim: Claim) -> Decision:

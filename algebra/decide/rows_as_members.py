@@ -3,12 +3,14 @@
 A recurrence such as S[i + 1] = S[i] + (e_iᵀ K)ᵀ e_iᵀ V has a new row of K and of V at each
 position. A matrix of which a claim and its hypotheses have only rows is as good as a family of
 rows, and induction over positions is about members. So the claim about any members is a lemma, used
-for the members e_iᵀ K.
+for the members e_iᵀ K (`with_members_for_rows`). A row at another index, as e_{i+1}ᵀ K or D[i + 1],
+is none of those that a lemma is used for: there the claim is read as one about a family K of 1 × k
+matrices (`as_members`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,11 +59,32 @@ def with_members_for_rows(claim: Claim, decided: Decide) -> Decision | None:
     return replace(whole, reason=reason, strategy="")
 
 
-class _Rows:
-    """A family for each matrix of which some expressions have only rows, at indices."""
+def as_members(lhs: Any, rhs: Any, given: Sequence[Any]) -> tuple[Any, Any, list[Any]] | None:
+    """Return a claim with a family of the same name for each matrix of which it has only rows.
 
-    def __init__(self, sides: list[Any]) -> None:
-        self.names = names_in(*sides)
+    None without such matrices, or without a member at an affine index: there is no recurrence.
+    """
+    pairs = [each.args if isinstance(each, sympy.Eq) else each for each in given]
+    plain = [each for each in pairs if isinstance(each, tuple | list) and len(each) == 2]
+    if len(plain) < len(pairs):
+        return None
+    sides = [*map(sympy.sympify, (lhs, rhs, *[side for pair in plain for side in pair]))]
+    rows = _Rows(sides, at_any=True)
+    made = [rows.members(side) for side in sides]
+    indices = {i for e in made for m in e.atoms(FamilyMember) for i in m.indices}
+    if not rows.families or all(i.is_Symbol or i.is_Integer for i in indices):
+        return None
+    return made[0], made[1], [*zip(made[2::2], made[3::2], strict=True)]
+
+
+class _Rows:
+    """A family for each matrix of which some expressions have only rows, at indices.
+
+    With `at_any` these may be numbers and i + 1, too, and the family has the name of the matrix.
+    """
+
+    def __init__(self, sides: list[Any], at_any: bool = False) -> None:
+        self.names, self.at_any = names_in(*sides), at_any
         self.families: dict[Any, Family] = {}
         self.refused: set[Any] = set()  # the matrices that occur otherwise
         made = [self.members(side) for side in sides]
@@ -71,11 +94,11 @@ class _Rows:
 
     def member(self, matrix: Any, index: Any) -> Any:
         """Return the member for a row, or None for what is no row of such a matrix."""
-        plain = isinstance(matrix, MatrixSymbol) and isinstance(index, Symbol)
+        plain = isinstance(matrix, MatrixSymbol) and (self.at_any or isinstance(index, Symbol))
         if not plain or matrix in self.refused:
             return None
         if matrix not in self.families:
-            name = fresh_name(f"{matrix.name}_row", self.names)
+            name = matrix.name if self.at_any else fresh_name(f"{matrix.name}_row", self.names)
             self.names.add(name)
             self.families[matrix] = Family(name, (matrix.shape[0],), 1, matrix.shape[1])
         return self.families[matrix][index]

@@ -27,7 +27,7 @@ A[i, 0] (Σ_j M_n[i, j] x[j, 0])
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import Any, TypeVar
@@ -60,8 +60,8 @@ from otimes.algebra.language.inverse_members import (
     without_inverse_layers,
     without_inverses,
 )
-from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.last_values import last_values
+from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import (
     Family,
     FamilyMember,
@@ -158,14 +158,12 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     return made, [*pairs, *defined]
 
 
-def _at_last_values(given: Sequence[Pair], scan: Callable[..., Ranges]) -> list[Pair]:
-    """Return hypotheses at i + 1 and at n where the index i < n of a sum Σ_{j<i} may be n."""
-    found = []
-    for pair in given:
-        for index, count in last_values(pair, scan(pair, frozenset())).items():
+def _at_last_values(given: Sequence[Pair], scan: Callable[..., Ranges]) -> Iterator[Pair]:
+    """Yield hypotheses at i + 1 and at n where the index i < n of a sum Σ_{j<i} may be n."""
+    for lhs, rhs in given:
+        for index, count in last_values((lhs, rhs), scan((lhs, rhs), frozenset())).items():
             for value in (index + 1, count):
-                found.append(tuple(substituted(side, {index: value}) for side in pair))
-    return [(lhs, rhs) for lhs, rhs in found]
+                yield substituted(lhs, {index: value}), substituted(rhs, {index: value})
 
 
 def _affine_families(

@@ -1,7 +1,7 @@
 """Powers whose exponents subtract an index, as A^(i - 1 - j), as members of a family.
 
-P[k] stands for Aᵏ, where P[0] = I and P[k + 1] = A P[k] for all k from 0 on. Below 0 it stands for
-nothing: such an exponent must not occur, as it does not in Σ_{j<i} A^(i - 1 - j) B[j].
+P[k] stands for Aᵏ, where P[0] = I and P[k + 1] = A P[k] = P[k] A for all k from 0 on. Below 0 it
+stands for nothing: such an exponent must not occur, as it does not in Σ_{j<i} A^(i - 1 - j) B[j].
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ def definitions(base: Any, family: Family) -> list[tuple[Any, Any]]:
     last = -1 * family.firsts[0]
     k = Symbol("k", integer=True)
     now = AffineMember(family, [(0, 1)], [last], k)
-    return [
-        (AffineMember(family, [(0,)], []), sympy.Identity(base.shape[0])),
-        (AffineMember(family, [(1, 1)], [last], k), matmul(base, now)),
-    ]
+    more = AffineMember(family, [(1, 1)], [last], k)
+    first = AffineMember(family, [(0,)], []), sympy.Identity(base.shape[0])
+    on_the_right = [(more, matmul(now, base))] * (base.shape[0] != 1)
+    return [first, (more, matmul(base, now)), *on_the_right]
 
 
 def first_powers(given: Sequence[Any]) -> dict[Any, AffineMember]:

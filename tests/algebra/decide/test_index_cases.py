@@ -153,6 +153,12 @@ def test_a_sum_of_the_first_i_terms_may_be_of_all(name: str) -> None:
     assert found.indices[i] == found.sizes[n]
 
 
+def test_with_a_lemma_a_sum_of_the_first_i_terms_may_be_of_all() -> None:
+    lemma = (first.T, ot.HeadSum(X[j].T, (j, i)))
+    assert decide((first + of_last).T, lemma[1], [], lemma=lemma).status == "refuted"
+    assert decide(first.T * X[0], lemma[1] * X[0], [], lemma=lemma).status == "proved"
+
+
 def test_what_is_said_of_the_first_i_terms_is_said_of_all() -> None:
     defined = [(S[i], first)]
     for claim in ((S[n], ot.HeadSum(X[j], (j, n))), (S[i + 1], S[i] + X[i]), (S[i], first)):

@@ -47,6 +47,16 @@ def row(matrix: Any, index: Any) -> Any:
 
 ROWS = (S[l + 1], S[l] + row(KEYS, l).T * row(VALUES, l))
 OF_ROWS = row(KEYS, j).T * row(VALUES, j)
+HIDDEN, X = MatrixSymbol("Hidden", n + 1, d), MatrixSymbol("X", n, d)
+TOTAL, x = MatrixSymbol("Total", n + 1, 1), MatrixSymbol("x", n, 1)
+
+
+def hidden(index: Any) -> Any:
+    return OneHot(index, n + 1).T * HIDDEN
+
+
+RECURRENT = [(hidden(l + 1), hidden(l) * W + row(X, l)), (hidden(0), ZeroMatrix(1, d))]
+SUMMED = [(TOTAL[i, 0], sympy.Sum(x[j, 0], (j, 0, i - 1)))]
 TRUE = {
     "state": (S[i], before(WRITTEN, i), [ADDED, EMPTY]),
     "state, the recurrence at i": (S[i], before(WRITTEN, i), [AT_I, EMPTY]),
@@ -65,6 +75,8 @@ TRUE = {
         before(W ** (i - j) * WRITTEN, i + 1),
         [(S[l + 1], W * S[l] + K[l] * V[l].T), EMPTY],
     ),
+    "rows of hidden states": (hidden(i), before(row(X, j) * W ** (i - 1 - j), i), RECURRENT),
+    "entries that are sums": (TOTAL[i + 1, 0] - TOTAL[i, 0], x[i, 0], SUMMED),
     "all that is read": (
         HeadSum(Q[i].T * S[i], (i, n)),
         HeadSum(Q[i].T * before(WRITTEN, i), (i, n)),
@@ -80,6 +92,8 @@ TRUE = {
     "kept": (W * Y[i], Y[i] * W, [TURNED, (Y[0] * W, W * Y[0])]),
 }
 FALSE = {
+    "rows of hidden states": (hidden(i + 1), before(row(X, j) * W ** (i - j), i), RECURRENT),
+    "entries that are sums": (TOTAL[i + 1, 0] - TOTAL[i, 0], 2 * x[i, 0], SUMMED),
     "rows one too early": (S[i + 1], before(OF_ROWS, i), [ROWS, EMPTY]),
     "decayed once too often": (
         S[i + 1],
@@ -119,6 +133,20 @@ def test_a_near_miss_is_refuted(name: str) -> None:
 def test_without_trials_a_near_miss_is_not_proved(name: str) -> None:
     with proof_alone():
         assert decide(*FALSE[name], budget=0.3).status == "undecided"
+
+
+def test_a_counterexample_has_the_matrix_whose_rows_are_members_in_the_proof() -> None:
+    found = decide(*FALSE["rows of hidden states"], budget=3).counterexample
+    assert found is not None
+    h, a, b = (np.array(found.arrays[name].tolist()) for name in ("Hidden", "W", "X"))
+    assert h.shape == (found.sizes[n] + 1, found.sizes[d])
+    assert not h[0].any()
+    at = found.indices[i]
+    for t in range(len(b)):
+        assert (h[t + 1] == h[t] @ a + b[t]).all()
+    powers = [np.linalg.matrix_power(a, at - t) for t in range(at)]
+    wrong = sum((b[t] @ powers[t] for t in range(at)), 0 * h[0])
+    assert (wrong != h[at + 1]).any()
 
 
 def test_the_rows_that_a_certificate_puts_in_are_those_of_the_claim() -> None:
