@@ -46,6 +46,7 @@ from otimes.proofs.documents.markdown import read_markdown
 from otimes.proofs.documents.notation import Notation, load_notation
 from otimes.proofs.documents.parts_in_words import parts_in
 from otimes.proofs.documents.prose import Prose, columns_of_ones, said_in, softmax_in
+from otimes.proofs.documents.replacements import false_replacements
 from otimes.proofs.documents.report import DocumentReport, Equation
 from otimes.proofs.documents.rows_and_columns import members_in
 from otimes.proofs.documents.said import Said
@@ -139,6 +140,7 @@ def _checked(
         equations = checker.equations(on_progress)
         _blame_declarations(equations, blamed, said, document)
     equations += assertions(prose, context, items)
+    equations += false_replacements(prose, context, items)
     equations += clashes(items, context, document)
     equations += problems
     _ignore(equations, ignored, document)

@@ -86,13 +86,7 @@ class Definitions:
             shape = replace(shape, verdict="undecided")
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
-        words = self.document.sentence_before(item.formula)
-        if (
-            shape is None
-            and self._is_of_this_section(right, item.line)
-            and not IN_CODE.search(words)
-        ):
-            shape = self.judge.misfit_within(right, item.line, item.formula.tex)
+        shape = shape or self._misfit_within(item, right)
         if shape is not None and self.judge.shapes(
             [left, right], item.line, item.formula.tex, self.context.base.copy()
         ):
@@ -129,6 +123,13 @@ class Definitions:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
         return Found("definition", "")
+
+    def _misfit_within(self, item: Item, right: Node) -> Found | None:
+        """Return the shape error within a term that would define a symbol, or None."""
+        words = self.document.sentence_before(item.formula)
+        if IN_CODE.search(words) or not self._is_of_this_section(right, item.line):
+            return None
+        return self.judge.misfit_within(right, item.line, item.formula.tex)
 
     def _is_of_this_section(self, right: Node, line: int) -> bool:
         """Return whether the letters of a term are declared in this section, or about notation.

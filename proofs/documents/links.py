@@ -837,7 +837,8 @@ class LinkChecker(Definitions):
         if found.verdict in ("refuted", "shape") and k == 0 and named:
             why = "its left side is named in words"
             return replace(found, verdict="undecided", why=why)
-        if found.verdict == "shape" and k == 0 and self._is_again(left, right, item):
+        again = found.verdict == "shape" and k == 0 and self._is_again(left, right, item)
+        if again and self._misfit_within(item, right) is None:  # what conforms may define it anew
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")

@@ -198,7 +198,11 @@ class Document:
 
     def words_near(self, row: int) -> str:
         """Return the words of the paragraph of a row, without formulas, from two rows around."""
-        return " ".join(text for text, _ in self._pieces(*self._near(row)))
+        return self.words(*self._near(row))
+
+    def words(self, begin: int, end: int) -> str:
+        """Return the words between two offsets, without formulas."""
+        return " ".join(text for text, _ in self._pieces(begin, end))
 
     def clauses_near(self, row: int) -> list[Clause]:
         """Return the clauses of the paragraph of a row, from two rows around."""

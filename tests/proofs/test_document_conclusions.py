@@ -43,3 +43,15 @@ def test_a_false_conclusion_is_refuted(text: str) -> None:
 def test_what_may_be_right_is_not_accused(text: str) -> None:
     found = check_text(f"{SHAPES}\n\n{text}\n").equations
     assert not [each for each in found if each.verdict in ("refuted", "shape")]
+
+
+def test_a_second_statement_of_a_definition_conforms() -> None:
+    said = (
+        r"Let $W_E \in \mathbb{R}^{d \times v}$, $W_U \in \mathbb{R}^{v \times d}$ and "
+        r"$W = W_O W_V$ with $W_V \in \mathbb{R}^{k \times d}$, $W_O \in \mathbb{R}^{d \times k}$."
+        "\n\n"
+        r"The model is $T = (I \otimes W_U)(I \otimes I + A \otimes W)(I \otimes W_E)$, "
+        r"and multiplying out gives $T = I \otimes W_U W_E + A \otimes W_U W%s$."
+    )
+    verdicts = [check_text(said % last).equations[-1].verdict for last in (" W_E", "")]
+    assert verdicts == ["proved", "shape"]
