@@ -35,7 +35,7 @@ from otimes.algebra.decide.layers_as_matrices import laws_known, premises_kept
 from otimes.algebra.decide.lemmas import as_it_is, refuse_other_symbols, why_not
 from otimes.algebra.decide.numbered_layers import is_numbered
 from otimes.algebra.decide.question import Question, question_of, within
-from otimes.algebra.decide.rows_as_members import as_members
+from otimes.algebra.decide.rows_as_members import as_matrices, as_members
 from otimes.algebra.decide.trials import refuting
 from otimes.algebra.errors import LanguageError, OtimesError
 from otimes.algebra.language.inverse_members import with_named_inverses
@@ -162,18 +162,19 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
             except Exhausted:
                 return None
 
-    def of_members() -> Decision | None:
+    def of_members(own: float) -> Decision | None:
         if (made := as_members(lhs, rhs, given)) is None:
             return None
-        own = min(CASES * units, MOST_FOR_CASES)
-        with Budget(max(own, LEAST)):
-            try:
-                found = _decided_in_cases(*made, own)
-            except Exhausted:
-                return Decision("undecided", "")
-            except OtimesError:
-                return None
-        if found.status == "refuted" and found.claim is not None:
+        found = None
+        for one in filter(None, (as_matrices(made), made)):
+            with suppress(OtimesError), Budget(max(own, LEAST)):
+                try:
+                    found = _decided_in_cases(*one, own)
+                except Exhausted:
+                    found = Decision("undecided", "")
+            if found is not None and (found.status == "proved" or one is made):
+                break
+        if found is not None and found.status == "refuted" and found.claim is not None:
             found.claim.shown = lhs, rhs, tuple(given)
         return found
 
@@ -191,14 +192,14 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
     except Exhausted:
         found = Decision("undecided", "")
     except OtimesError:
-        if (instead := cases() or of_members()) is None:
+        if (instead := cases() or of_members(units)) is None:
             raise
         return instead
     if found.status != "undecided":
         return found
     if (by_cases := cases()) is not None:
         return by_cases
-    instead = of_members()
+    instead = of_members(min(CASES * units, MOST_FOR_CASES))
     return found if instead is None or instead.status == "undecided" else instead
 
 

@@ -24,7 +24,16 @@ from otimes.algebra.decide.lemmas import Cited, as_it_is, presupposed_in
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import fresh_name, names_in
-from otimes.algebra.language.linear import Family, FamilyMember, OneHot, as_product, matmul
+from otimes.algebra.language.linear import (
+    Family,
+    FamilyMember,
+    HeadSum,
+    OneHot,
+    as_product,
+    matadd,
+    matmul,
+)
+from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.trees import rebuilt, stated
 
@@ -75,6 +84,51 @@ def as_members(lhs: Any, rhs: Any, given: Sequence[Any]) -> tuple[Any, Any, list
     if not rows.families or all(i.is_Symbol or i.is_Integer for i in indices):
         return None
     return made[0], made[1], [*zip(made[2::2], made[3::2], strict=True)]
+
+
+def as_matrices(claim: tuple[Any, Any, list[Any]]) -> tuple[Any, Any, list[Any]] | None:
+    """Return a claim with 1 × 1 matrices for numbers that are made of their entries, or None.
+
+    Recurrences are of members, and not of their entries.
+    """
+    lhs, rhs, given = claim
+    pairs = [(lhs, rhs), *given]
+    if not any(_is_number(pair) and any(map(_has_entry, pair)) for pair in pairs):
+        return None
+    made = [tuple(map(_as_matrix, pair)) if _is_number(pair) else pair for pair in pairs]
+    return *made[0], made[1:]
+
+
+def _is_number(pair: Any) -> bool:
+    return not any(getattr(side, "is_Matrix", False) for side in pair)
+
+
+def _has_entry(e: Any) -> bool:
+    return any(map(_is_member, e.atoms(MatrixElement)))
+
+
+def _is_member(e: Any) -> bool:
+    """Return whether a number is the entry of a member that is a 1 × 1 matrix."""
+    entry = isinstance(e, MatrixElement) and isinstance(e.args[0], FamilyMember)
+    return entry and e.args[0].shape == (1, 1)
+
+
+def _as_matrix(e: Any) -> Any:
+    """Return a number as a 1 × 1 matrix."""
+    if _is_member(e):
+        return e.args[0]
+    if e == 0:
+        return sympy.ZeroMatrix(1, 1)
+    if isinstance(e, sympy.Add):
+        return matadd(*map(_as_matrix, e.args))
+    if isinstance(e, sympy.Mul) and _has_entry(e):
+        return matmul(*[_as_matrix(part) if _has_entry(part) else part for part in e.args])
+    if isinstance(e, sympy.exp) and _has_entry(e):
+        return Activation("exp", _as_matrix(e.args[0]))
+    if isinstance(e, sympy.Sum) and len(e.limits) == 1 and e.limits[0][1] == 0:
+        index, _, last = e.limits[0]
+        return HeadSum(_as_matrix(e.function), (index, last + 1))
+    return matmul(e, sympy.Identity(1))
 
 
 class _Rows:

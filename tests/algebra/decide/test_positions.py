@@ -77,6 +77,11 @@ TRUE = {
     ),
     "rows of hidden states": (hidden(i), before(row(X, j) * W ** (i - 1 - j), i), RECURRENT),
     "entries that are sums": (TOTAL[i + 1, 0] - TOTAL[i, 0], x[i, 0], SUMMED),
+    "a recurrence of entries": (
+        TOTAL[i, 0],
+        sympy.Sum(sympy.exp(x[j, 0]), (j, 0, i - 1)),
+        [(TOTAL[l + 1, 0], TOTAL[l, 0] + sympy.exp(x[l, 0])), (TOTAL[0, 0], 0)],
+    ),
     "all that is read": (
         HeadSum(Q[i].T * S[i], (i, n)),
         HeadSum(Q[i].T * before(WRITTEN, i), (i, n)),
@@ -94,6 +99,11 @@ TRUE = {
 FALSE = {
     "rows of hidden states": (hidden(i + 1), before(row(X, j) * W ** (i - j), i), RECURRENT),
     "entries that are sums": (TOTAL[i + 1, 0] - TOTAL[i, 0], 2 * x[i, 0], SUMMED),
+    "a recurrence of entries": (
+        TOTAL[i, 0],
+        a * sympy.Sum(x[j, 0], (j, 0, i - 1)),
+        [(TOTAL[l + 1, 0], a * TOTAL[l, 0] + x[l, 0]), (TOTAL[0, 0], 0)],
+    ),
     "rows one too early": (S[i + 1], before(OF_ROWS, i), [ROWS, EMPTY]),
     "decayed once too often": (
         S[i + 1],
