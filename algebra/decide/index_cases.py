@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import sympy
 from sympy import Symbol
 
+from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.affine import never_negative
@@ -113,13 +114,26 @@ def with_last_values(
     for index, count in last_values((lhs, rhs), ranges).items():
         values = {**{s: s for s in count.free_symbols}, index: count}
         at = {index: count}
-        one = decided(_at(lhs, at), _at(rhs, at), given)
+        one = _known_at(found, _at(lhs, at), _at(rhs, at), given)
+        one = one or decided(_at(lhs, at), _at(rhs, at), given)
         reason = f"at {index} = {count} {one.reason}"
         if one.status != "proved":
             return replace(one, reason=reason, values=(*one.values, values))
         every += [replace(each, reason=reason) for each in one.cases or (one,)]
     reason = "; ".join(dict.fromkeys(one.reason for one in every))
     return replace(found, reason=reason, cases=tuple(every)) if every[1:] else found
+
+
+def _known_at(found: Decision, lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision | None:
+    """Return the lemma about the last position in a proof about one position, if it says this."""
+    position = found.proof.position if found.proof is not None else None
+    if position is None or position.shift or position.end.claim is None:
+        return None
+    with suppress(OtimesError):
+        claim, known = Claim(lhs, rhs, given), position.end.claim
+        if (claim.sides, claim.given) == (known.sides, known.given):
+            return position.end
+    return None
 
 
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
