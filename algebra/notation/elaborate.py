@@ -61,6 +61,7 @@ from otimes.algebra.notation.typed import (
     FormulaShapeError,
     Typed,
     Undeclared,
+    WrongSide,
 )
 
 FRESH = "pqrstabc"
@@ -190,7 +191,7 @@ def _upright(
 ) -> _Elaborator:
     """Return the reading in which vectors are columns or rows as declared, else what conforms.
 
-    Raises Undeclared if the terms conform only where what is said to be a column is a row.
+    Raises WrongSide if the terms conform only where what is said to be a column is a row.
     """
     made = partial(_Elaborator, terms, symbols, source, starts=starts, turned=turned)
     vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
@@ -208,7 +209,7 @@ def _upright(
         e, side = min(said.items(), key=lambda pair: latex(pair[0]))
         line = getattr(_known(e, symbols), "line", 0)
         where = f" (line {line})" if line else ""
-        raise Undeclared(f"it does not conform where {latex(e)} is a {side}{where}", e.span)
+        raise WrongSide(f"it does not conform where {latex(e)} is a {side}{where}", e.span, line)
     return other()
 
 

@@ -31,6 +31,17 @@ class Undeclared(NotationError):
     """A symbol of a formula is not declared, and its kind does not follow from the formula."""
 
 
+class WrongSide(Undeclared):
+    """A formula conforms only if a column is a row, or a row a column.
+
+    `line` says so of this vector by itself; it is 0 where all vectors are said to be so.
+    """
+
+    def __init__(self, message: str, span: Span, line: int) -> None:
+        super().__init__(message, span)
+        self.line = line
+
+
 @dataclass(slots=True)
 class Typed:
     """A part of a formula: its shape (None for a scalar) and how it is built.

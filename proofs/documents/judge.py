@@ -27,7 +27,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
-from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
+from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
 from otimes.algebra.verdict import decide
 from otimes.proofs.documents.applications import applications_in, hides_argument
@@ -197,11 +197,39 @@ class Judge:
             misfit = found.verdict == "undecided" and "; but " in found.why
             if misfit and self.conflicts.turn_products([lhs, rhs], line, source):
                 found = self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
+            if found.verdict in ("undecided", "needs-hypothesis"):
+                return self._as_defined_below(lhs, rhs, symbols, line) or found
             return self._as_defined_elsewhere(found, lhs, rhs, symbols, line)
         except FormulaShapeError as error:
             if self.conflicts.turn_products([lhs, rhs], line, source):
                 return self._as_it_stands(lhs, rhs, line, source)
             return self.conflicts.conflict(error, lhs, rhs, line, source)
+
+    def _as_defined_below(
+        self, lhs: Node, rhs: Node, symbols: Symbols, line: int
+    ) -> Found | None:
+        """Return the verdict on an open claim by the definitions that follow, as after “where”.
+
+        None where these leave it open, too, or where a symbol has several.
+        """
+        below: dict[str, Definition] = {}
+        for other in self.context.other_definitions([lhs, rhs], line):
+            for text, each in other.items():
+                if each.line < line or text in self.context.definitions or text in below:
+                    return None
+                below[text] = each
+        if not below:
+            return None
+        used: dict[str, Definition] = {}
+        a, b = (self.context.unfolded(side, used, None, below) for side in (lhs, rhs))
+        try:
+            found = self._claim(a, b, symbols, line, "")
+        except FormulaShapeError as error:
+            found = self.conflicts.doubted(Found("shape", str(error)), [a, b], line, "")
+        except OtimesError:
+            return None
+        sure = found.verdict == "proved" or found.is_wrong
+        return replace(found, why=f"{found.why}; with {named(used)}", span=None) if sure else None
 
     def _as_defined_elsewhere(
         self, found: Found, lhs: Node, rhs: Node, symbols: Symbols, line: int
@@ -250,6 +278,8 @@ class Judge:
                 lhs, rhs, symbols, partial(self._ordered, lhs, rhs, line)
             )
             found = found or self._in_every_reading(lhs, rhs, symbols, line, source)
+            if found is None and isinstance(error, WrongSide):
+                found = self.conflicts.wrong_side(error, [lhs, rhs], line, source)
             if found is not None:
                 return found
             edit = self._conforming(error, lhs, rhs, symbols, line)

@@ -67,10 +67,17 @@ IS_VECTOR = re.compile(
     rf"|\b(row|column) vectors?\s+{LIST}",
     re.IGNORECASE,
 )
+ENTRY = r"(?:entry|element|component|coordinate)"
+ENTRYWISE = (
+    rf"(?:(?:{ENTRY}|point)-?wise|{ENTRY}\s+by\s+{ENTRY}|(?:on|to|at)\s+(?:each|every)\s+"
+    rf"(?:single\s+)?(?:{ENTRY}|number)|(?:on|to)\s+(?:all|individual|the)\s+"
+    r"(?:entries|elements|components|coordinates))\b"
+)
 ACTIVATION = re.compile(
-    rf"(?:activation function|nonlinearity|non-linearity|(?:entry|element|component|point)-?wise "
-    rf"(?:function|activation))\s+(?:{M}|(g)\b)"
-    rf"|{M}\s+(?:is\s+|acts\s+)?(?:applied\s+)?(?:entry|element|component|point)-?wise\b",
+    rf"(?:activation function|nonlinearity|non-linearity|(?:{ENTRY}|point)-?wise "
+    rf"(?:function|activation|map))\s+(?:{M}|(g)\b)"
+    rf"|{M}\s+(?:(?:is|acts|acting|operates|works)\s+)?(?:applied\s+)?"
+    rf"(?:(?:separately|independently)\s+)?{ENTRYWISE}",
     re.IGNORECASE,
 )
 RANK = re.compile(

@@ -26,7 +26,11 @@ from otimes.proofs.documents.members import Member
 from otimes.proofs.documents.prose import M, Prose
 
 NTH = rf"(?:(?:{M}|[a-z])(?:\s*-?\s*th|\^\{{th\}})?[\s-]+|corresponding\s+)?"
-OTHERS = r"(?P<others>(?:\s*(?:,|and|,\s*and)\s*⟦\d+⟧){0,5})"
+# Not “and $g_i$ is the i-th row of $G$”, which is about another symbol.
+OTHERS = (
+    r"(?P<others>(?:\s*(?:,|and|,\s*and)\s*⟦\d+⟧"
+    r"(?!,?\s*(?:is|are|be|being|denotes?|stands?|the|its|as)\b)){0,5})"
+)
 OF = (
     rf"(?:of|in)\s+(?:the\s+)?(?:\w+\s+){{0,2}}?(?P<whole>{M.replace('(', '(?:')})"
     rf"{OTHERS}"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
-from otimes.algebra.notation.tree import Grid, Name, Node, Norm, Number, latex, walk
-from otimes.algebra.notation.typed import FormulaShapeError
+from otimes.algebra.notation.tree import Grid, Name, Node, Norm, Number, Product, latex, walk
+from otimes.algebra.notation.typed import FormulaShapeError, WrongSide
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declarations import CLOSE, Declarations
 from otimes.proofs.documents.every_reading import in_every_reading
@@ -63,6 +63,21 @@ class ShapeConflicts:
                 self.context.declared[k] = (key, _reversed(known))
         self.context.index, self.context.last = Declarations(), None
         return bool(long)
+
+    def wrong_side(
+        self, error: WrongSide, terms: Sequence[Node], line: int, source: str
+    ) -> Found | None:
+        """Return the shape error where a vector is used as a row that its section calls a column.
+
+        None where that is said elsewhere or of all vectors, or where a dot may join vectors.
+        """
+        nodes = [e for term in terms for e in walk(term)]
+        dotted = any(r"\cdot" in e.marks for e in nodes if isinstance(e, Product))
+        itself = any(known.line == error.line and known.side for _, known in self.context.declared)
+        said = 0 < error.line <= line and self.context.in_scope(error.line, line)
+        if dotted or not (said and itself):
+            return None
+        return self.doubted(Found("shape", str(error), span=error.span), terms, line, source)
 
     def conflict(
         self, error: FormulaShapeError, lhs: Node, rhs: Node, line: int, source: str

@@ -11,8 +11,8 @@ from functools import cached_property
 from otimes.algebra.errors import OtimesError
 
 HEADING = re.compile(
-    r"(?m)^(#{1,6})\s|^\s*\\(part|chapter|(?:sub){0,2}section)\*?\{"
-    r"|^\s{0,3}(?:\(\d+(?:\.\d+)*\)\s*\*\*|\*\*(?=(?:Theorem|Lemma|Proposition|Corollary|Example"
+    r"(?m)^(#{1,6})\s|^[ \t]*\\(part|chapter|(?:sub){0,2}section)\*?\{"
+    r"|^[ \t]{0,3}(?:\(\d+(?:\.\d+)*\)\s*\*\*|\*\*(?=(?:Theorem|Lemma|Proposition|Corollary|Example"
     r"|Exercise|Problem)\b)|\\begin\{(?:theorem|lemma|proposition|corollary|example|exercise)\*?\})"
 )
 HEADED = re.compile(r"(?m)^#{1,6}\s.*\n|\\(?:part|chapter|(?:sub){0,2}section)\*?\{.*\}\s")

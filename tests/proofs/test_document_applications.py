@@ -146,3 +146,17 @@ def test_a_head_under_vec_is_what_the_text_defines(rows: str, pattern: str, verd
     )
     claim = rf"$\mathrm{{vec}}(h(X)) = ({pattern} \otimes W) \mathrm{{vec}}(X)$."
     assert last(f"{said}{rows}$h(X) = W X A^\\top$. Then {claim}") == verdict
+
+
+LAYER = r"""Let $X \in \mathbb{R}^{n \times d}$, $W \in \mathbb{R}^{d \times m}$ and
+$V \in \mathbb{R}^{m \times d}$. Let $\Pi \in \mathbb{R}^{m \times m}$ be a permutation. """
+
+
+@pytest.mark.parametrize(
+    "words", ["acts on each entry", "is applied to every coordinate", "acts entry by entry"]
+)
+def test_a_function_acts_entry_by_entry_where_words_say_so(words: str) -> None:
+    right, wrong = (rf"$g(X W \Pi) {p} V = g(X W) V$." for p in (r"\Pi^\top", r"\Pi"))
+    assert last(f"{LAYER}Here $g$ {words}. Then {right}") == "needs-hypothesis"
+    assert last(f"{LAYER}Here $g$ {words}. Then {wrong}") == "refuted"
+    assert last(f"{LAYER}Then {wrong}") == "undecided"

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.tex import read_tex
 
 HEAD = (
     "$W_V \\in \\mathbb{R}^{d \\times k}$, $W_O \\in \\mathbb{R}^{k \\times d}$, "
@@ -98,3 +99,21 @@ For a row $z \in \mathbb{R}^{1 \times v}$ let $p = \mathrm{softmax}(z)$.
     said = [check_text(f"{text}{words} {wrong}").equations[-1] for words in ("Here", again)]
     assert [each.verdict for each in said] == ["shape", "shape"]
     assert ["shapes from line 3" in each.why for each in said] == [True, False]
+
+
+CENTRED = r"""Let $X \in \mathbb{R}^{n \times d}$, $C = I - \frac1n \mathbf{1} \mathbf{1}^\top$ and
+$\mathbf{1}^\top \mathbf{1} = n$. Then $\frac1n X^\top C X = \frac1n X^\top X - """
+
+
+@pytest.mark.parametrize(
+    ("term", "verdict"), [(r"\mu^\top \mu", "proved"), (r"\mu \mu^\top", "shape")]
+)
+def test_a_definition_after_where_decides_what_is_not_declared(term: str, verdict: str) -> None:
+    text = rf"{CENTRED}{term}$, where $\mu = \frac1n \mathbf{{1}}^\top X$."
+    assert found(text)[3:] == [verdict, "definition"]
+
+
+def test_a_section_has_its_title_after_a_blank_line() -> None:
+    document = read_tex("text", "A\n\n\\section{Conventions}\n\nB\n\n\\section{Layers}\n\nC\n")
+    assert document.headings == [(3, 2), (7, 2)]
+    assert [document.is_about_notation(row) for row in (5, 9)] == [True, False]

@@ -105,3 +105,14 @@ def test_a_state_is_the_sum_of_what_its_rows_say() -> None:
 )
 def test_words_say_what_a_column_is(words: str, value: str, verdict: str) -> None:
     assert last(f"{COLUMNS}The head is $H = W X A^\\top$, because {words} ${value}$.") == verdict
+
+
+SUM = r"Let $X \in \mathbb{R}^{n \times d}$ and $G \in \mathbb{R}^{n \times m}$. "
+EACH = r"where $x_i$ is the $i$-th row of $X$ and $g_i$ is the $i$-th row of $G$."
+
+
+@pytest.mark.parametrize(
+    ("term", "verdict"), [(r"x_i^\top g_i", "proved"), (r"x_i g_i^\top", "shape")]
+)
+def test_each_of_two_symbols_is_a_member_of_its_own_matrix(term: str, verdict: str) -> None:
+    assert last(rf"{SUM}Then $X^\top G = \sum_{{i=1}}^n {term}$, {EACH}") == verdict

@@ -123,3 +123,22 @@ def test_the_squared_length_of_a_vector_says_that_it_is_a_column() -> None:
     found = check_text(rf"Let ${sizes}$ with $u^\top u = 1$. Then $Q = u^\top u \, Q$.").equations
     assert found[-1].verdict == "proved"
     assert found[-1].hypotheses
+
+
+PROJECTION = r"""Let $p \in \mathbb{R}^d$ be a column with $p^\top p = 1$, $P = p p^\top$ and
+$X \in \mathbb{R}^{n \times d}$. """
+
+
+@pytest.mark.parametrize(
+    ("equation", "found"),
+    [
+        (r"X (I - P) = X - X p p^\top", "proved"),
+        (r"X (I - P) = X - p p^\top X", "shape"),
+        (r"X (I - P) = X - p \cdot p^\top X", "undecided"),  # a dot joins vectors as they are
+    ],
+)
+def test_a_column_is_no_row_in_its_own_section(equation: str, found: str) -> None:
+    assert verdict(f"{PROJECTION}Then ${equation}$.") == found
+    elsewhere = f"# A\n\n{PROJECTION}\n\n# B\n\nThen ${equation}$."
+    assert (verdict(elsewhere) == "proved") == (found == "proved")
+    assert verdict(elsewhere) != "shape"
