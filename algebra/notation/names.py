@@ -78,7 +78,8 @@ class Names(ABC):
         self.symbols = symbols
         self.source = source
         self.solver = Solver(by_value=symbols.printed)
-        self.bindings: Bindings = bindings_of(terms, symbols.sizes())
+        self.sizes = symbols.sizes()
+        self.bindings: Bindings = bindings_of(terms, self.sizes)
         self.bound: list[tuple[str, Size, sympy.Symbol]] = []
         self.shapes: dict[str, tuple[Shape | None, Declared]] = {}  # by key
         self.counts: dict[Any, Size] = {}
@@ -232,7 +233,7 @@ class Names(ABC):
         return self._symbol(e, key, known)
 
     def _is_size(self, e: Name) -> bool:
-        return text_of(e) in self.symbols.sizes()
+        return text_of(e) in self.sizes
 
     def _is_power(self, e: Name, known: Declared | None) -> bool:
         if not e.sup[0].text.isdigit():
@@ -335,7 +336,7 @@ class Names(ABC):
         if self.symbols.printed and len(e.sub) == 1 and self.is_number(e.sub[0]):
             return True
         usual = text in SIZE_LETTERS or re.match(r"[dnNT]_|\d+$", text)
-        return bool(usual) or text in self.symbols.sizes()
+        return bool(usual) or text in self.sizes
 
     def _ones(self, e: Name, cls: Any) -> Typed:
         text = ",".join(slot.text for slot in e.sub)
@@ -507,7 +508,7 @@ class Names(ABC):
     def _scalar_symbol(
         self, e: Name, text: str, indices: list[tuple[Any, Size]], assumed: Sequence[str] = ()
     ) -> Typed:
-        name = text.replace("•", "·")
+        name = self._named(text, bool(indices))
         if not indices:
             said = dict.fromkeys(assumed or ("real",), True)
             return Typed(None, lambda: sympy.Symbol(name, **said), e.span)
@@ -524,6 +525,11 @@ class Names(ABC):
 
         return Typed(None, build, e.span)
 
+    def _named(self, text: str, is_family: bool) -> str:
+        """Return the name of a symbol, which for a family is not that of a size: `k_i` and `k`."""
+        mark = "·" if is_family and text in self.sizes else ""
+        return text.replace("•", "·") + mark
+
     def _matrix_symbol(
         self,
         e: Name,
@@ -532,7 +538,7 @@ class Names(ABC):
         known: Declared,
         indices: Sequence[tuple[Any, Size]] = (),
     ) -> Typed:
-        name = text.replace("•", "·")
+        name = self._named(text, bool(indices))
 
         def build() -> Any:
             rows, cols = map(self.solver.expression, shape)

@@ -11,7 +11,14 @@ from typing import Any
 from otimes.algebra.notation.affine import ends_of
 from otimes.algebra.notation.partial import letters_in
 from otimes.algebra.notation.slices import as_slots, places_of
-from otimes.algebra.notation.symbols import Declared, Symbols, block_key, key_of, keys
+from otimes.algebra.notation.symbols import (
+    Declared,
+    Symbols,
+    block_key,
+    full_key,
+    key_of,
+    keys,
+)
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
@@ -308,7 +315,8 @@ class Context:
             for each in self.ahead.get(text, ()):
                 here = each.rhs in [d.rhs for d in known[:1]]
                 near = each.line <= line or self.together(each.line, line)
-                if not here and near and not _is_in(each, nodes):
+                said = here or _is_in(each, nodes) or _is_property(each.lhs, each.rhs)
+                if near and not said:
                     found.append({text: each})
         return found[:MOST_OTHERS]
 
@@ -320,6 +328,34 @@ class Context:
         """Return the rows and columns of matrices that symbols in terms are, by their LaTeX."""
         names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
         return {latex(e): part for e in names if (part := self._member(e)) is not None}
+
+    def with_members(self, symbols: Symbols, nodes: Sequence[Node], sided: bool = False) -> Symbols:
+        """Return symbols in which rows and columns of declared matrices are vectors as long.
+
+        Only for what has an index wherever it occurs in the terms. `sided`: rows are rows.
+        """
+        names = [e for node in nodes for e in walk(node) if isinstance(e, Name)]
+        plain = {key_of(e) for e in names if not e.sub} | symbols.known.keys()
+        lengths: dict[str, Declared] = {}
+        for e in names:
+            key = key_of(e)
+            for member in self.members.get(e.base, ()) if key not in plain else ():
+                whole = symbols.lookup(member.whole)[1]
+                if member.at(e) is None or whole is None or not (whole.rows and whole.cols):
+                    continue
+                length = whole.cols if member.side == "row" else whole.rows
+                side = ("row", "column")[(member.side == "column") != member.turned]
+                lengths[key] = Declared(
+                    "vector",
+                    length,
+                    line=member.line,
+                    full=full_key(member.name),
+                    side=side if sided else "",
+                )
+        if lengths:
+            symbols = symbols.copy()
+            symbols.known.update(lengths)
+        return symbols
 
     def _member(self, name: Name) -> Definition | None:
         """Return the row or the column of a matrix that a symbol with an index is."""

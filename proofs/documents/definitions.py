@@ -358,11 +358,15 @@ class Definitions:
             return True  # `U_r` for `U`
         if _is_of_other_members(known[0].rhs, right):
             return True
-        others = self.context.instances([known[0].rhs, right])
-        sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
-        before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
+        every = self.context.instances([known[0].rhs, right])
+        apart = {t: each for t, each in every.items() if not self.context.is_member(each.lhs)}
         sizes = self.context.symbols_at(known[0].line).sizes()
-        return len((before ^ now) - sizes) > 1
+        for others in (every, apart):  # rows of a matrix may be put in on one side only
+            sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
+            before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
+            if len((before ^ now) - sizes) < 2:
+                return False
+        return True
 
 
 def _is_of_other_members(before: Node, now: Node) -> bool:

@@ -205,9 +205,7 @@ class Judge:
                 return self._as_it_stands(lhs, rhs, line, source)
             return self.conflicts.conflict(error, lhs, rhs, line, source)
 
-    def _as_defined_below(
-        self, lhs: Node, rhs: Node, symbols: Symbols, line: int
-    ) -> Found | None:
+    def _as_defined_below(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
         """Return the verdict on an open claim by the definitions that follow, as after “where”.
 
         None where these leave it open, too, or where a symbol has several.
@@ -261,7 +259,8 @@ class Judge:
                 if true is not None:
                     return replace(true, why=f"{true.why}; with {named(used)}")
             below = any(each.line >= line for each in used.values())
-            if below and (verdict is None or verdict.status != "refuted"):
+            open_ = verdict is None or verdict.status != "refuted"
+            if below and open_ and _may_conform([a, b], symbols):
                 why = f"it is false in general, and open with {named(used)}"
                 return replace(found, verdict="undecided", why=why, differ=False)
         return found
@@ -355,8 +354,11 @@ class Judge:
         if self.reads_in_every_way:
             return None
         self.reads_in_every_way = True
-        members = self.context.members_of([lhs, rhs])
-        lhs, rhs = (self.context.unfolded(side, {}, (), members) for side in (lhs, rhs))
+        if self._has_members_apart([lhs, rhs]):
+            symbols = self._with_members(symbols, [lhs, rhs])
+        else:
+            members = self.context.members_of([lhs, rhs])
+            lhs, rhs = (self.context.unfolded(side, {}, (), members) for side in (lhs, rhs))
         try:
             judged = partial(self._ordered, lhs, rhs, line)
             found = in_every_reading(lhs, rhs, symbols, source, judged)
@@ -482,6 +484,11 @@ class Judge:
         }
         used: dict[str, Definition] = {}
         a, b = (self.context.unfolded(side, used, one_sided, others) for side in (lhs, rhs))
+        if self._has_members_apart([a, b]):
+            others = {t: d for t, d in others.items() if not self.context.is_member(d.lhs)}
+            used = {}
+            a, b = (self.context.unfolded(side, used, one_sided, others) for side in (lhs, rhs))
+            symbols = self._with_members(symbols, [a, b])
         if not used:
             long = "its definitions, put in, are too long to be decided"
             return Found("undecided", long) if one_sided else None
@@ -511,6 +518,26 @@ class Judge:
         if found.verdict == "refuted" and used.keys() & self.context.sizes:
             return replace(found, verdict="undecided", counterexample=None)  # sizes of an example
         return (found.differ and self._in_part(lhs, rhs, symbols, line, used)) or found
+
+    def _has_members_apart(self, sides: Sequence[Node]) -> bool:
+        """Return whether symbols stand for rows of matrices that do not occur as a whole.
+
+        The symbols alone say as much.
+        """
+        names = [e for side in sides for e in walk(side) if isinstance(e, Name) and not e.select]
+        wholes = {m.whole for every in self.context.members.values() for m in every}
+        return bool(self.context.members_of(sides)) and not wholes & {*names}
+
+    def _with_members(self, symbols: Symbols, sides: Sequence[Node]) -> Symbols:
+        """Return symbols in which rows of matrices are rows, or vectors if they do not conform."""
+        rows = self.context.with_members(symbols, sides, sided=True)
+        try:
+            elaborate(sides, rows)
+        except WrongSide:
+            return self.context.with_members(symbols, sides)
+        except OtimesError:
+            pass
+        return rows
 
     def _as_consequence(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
         """Return the refutation of a claim in terms of defined symbols, or None.
@@ -629,6 +656,19 @@ def _is_misfit(terms: Sequence[Node], symbols: Symbols) -> bool:
     except OtimesError:
         return False
     return False
+
+
+def _may_conform(terms: Sequence[Node], symbols: Symbols) -> bool:
+    """Return whether terms that are equated conform, or are not in the language."""
+    try:
+        elaborate(terms, symbols)
+    except FormulaShapeError:
+        return False
+    except Undeclared as error:
+        return "; but " not in str(error)
+    except OtimesError:
+        return True
+    return True
 
 
 def _is_greek(name: Name) -> bool:

@@ -497,8 +497,12 @@ class LinkChecker(Definitions):
         found = self.judge.claim(left, right, item.line, item.formula.tex)
         if found.verdict == "proved":
             return found
-        used: dict[str, Definition] = {}
-        put, by = (self.context.unfolded(side, used, None, others) for side in (left, right))
+        apart = {t: d for t, d in others.items() if not self.context.is_member(d.lhs)}
+        for each in (others, apart):  # rows of a matrix may be put in on one side only
+            used: dict[str, Definition] = {}
+            put, by = (self.context.unfolded(side, used, None, each) for side in (left, right))
+            if keys_in(put) == keys_in(by):
+                break
         words = plain_words(self.document.sentence_before(item.formula))
         if keys_in(put) != keys_in(by) or doubted_by(words):
             return None
@@ -689,7 +693,12 @@ class LinkChecker(Definitions):
         symbols = self.context.symbols_at(item.line)
         names = [e for e in symbols_in(right) if text_of(e) not in symbols.sizes()]
         said = self.context.definitions
-        found = [symbols.lookup(e)[1] for e in names if latex(e) not in said]
+        name = bare(left)
+        names = [e for e in names if latex(e) not in said]
+        names = [e for e in names if not (isinstance(name, Name) and is_of(e, name))]
+        of = self.context.members  # by which they are declared
+        names = [e for e in names if not any(is_of(e, m.name) for m in of.get(e.base, ()))]
+        found = [symbols.lookup(e)[1] for e in names]
         return any(each is None or not each.line for each in found)
 
     def _has_values(self, left: Node, right: Node, why: str) -> bool:

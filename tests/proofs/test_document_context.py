@@ -117,3 +117,19 @@ def test_a_section_has_its_title_after_a_blank_line() -> None:
     document = read_tex("text", "A\n\n\\section{Conventions}\n\nB\n\n\\section{Layers}\n\nC\n")
     assert document.headings == [(3, 2), (7, 2)]
     assert [document.is_about_notation(row) for row in (5, 9)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [(r"(A \otimes M) \mathrm{vec}(X)", "proved"), (r"(M \otimes A) \mathrm{vec}(X)", "refuted")],
+)
+def test_a_definition_below_with_which_nothing_conforms_excuses_nothing(
+    equation: str, verdict: str
+) -> None:
+    text = (
+        r"Let $W \in \mathbb{R}^{d \times k}$, $V \in \mathbb{R}^{k \times d}$ and "
+        r"$A \in \mathbb{R}^{n \times n}$, and let $X = [x_1, \dots, x_n]$ be $d \times n$. "
+        "Stacking the columns of $X$ into one vector we get\n\n"
+    )
+    claim = rf"$$\mathrm{{vec}}(M X A^\top) = {equation}, \qquad M = W V .$$"
+    assert found(text + claim)[-2:] == [verdict, "definition"]

@@ -116,3 +116,25 @@ EACH = r"where $x_i$ is the $i$-th row of $X$ and $g_i$ is the $i$-th row of $G$
 )
 def test_each_of_two_symbols_is_a_member_of_its_own_matrix(term: str, verdict: str) -> None:
     assert last(rf"{SUM}Then $X^\top G = \sum_{{i=1}}^n {term}$, {EACH}") == verdict
+
+
+STATES = r"""Let $K, V \in \mathbb{R}^{n \times k}$, where $k_j$ and $v_j$ are the $j$-th rows of
+$K$ and $V$. Set $S_i = \sum_{j \le i} k_j^\top v_j$.
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [
+        (r"S_{i+1} = S_i + k_{i+1}^\top v_{i+1}", "proved"),
+        (r"S_i = S_{i-1} + k_i^\top v_i", "proved"),
+        (r"S_i = S_{i-1} + k_{i-1}^\top v_i", "refuted"),
+        (r"S_{i+1} = S_i + k_i^\top v_i", "refuted"),
+        (r"q_i S_i = \sum_{j \le i} (q_i k_j^\top) v_j", "proved"),
+        (r"q_i S_i = \sum_{j \le i} (q_j k_i^\top) v_j", "refuted"),
+    ],
+)
+def test_a_running_sum_of_rows_is_one_of_vectors(equation: str, verdict: str) -> None:
+    """A family has a name of its own beside the size with its letter."""
+    assert last(rf"{STATES}Then ${equation}$.") == verdict
