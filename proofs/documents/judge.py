@@ -30,6 +30,7 @@ from otimes.algebra.notation.tree import (
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
 from otimes.algebra.verdict import decide
+from otimes.proofs.documents.addends import declared_addends, unequal
 from otimes.proofs.documents.applications import applications_in, hides_argument
 from otimes.proofs.documents.attempts import (
     BUDGET,
@@ -198,7 +199,8 @@ class Judge:
             if misfit and self.conflicts.turn_products([lhs, rhs], line, source):
                 found = self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
             if found.verdict in ("undecided", "needs-hypothesis"):
-                return self._as_defined_below(lhs, rhs, symbols, line) or found
+                below = self._as_defined_below(lhs, rhs, symbols, line)
+                return below or self._of_addends([lhs, rhs], symbols, line, source) or found
             return self._as_defined_elsewhere(found, lhs, rhs, symbols, line)
         except FormulaShapeError as error:
             if self.conflicts.turn_products([lhs, rhs], line, source):
@@ -228,6 +230,21 @@ class Judge:
             return None
         sure = found.verdict == "proved" or found.is_wrong
         return replace(found, why=f"{found.why}; with {named(used)}", span=None) if sure else None
+
+    def _of_addends(
+        self, terms: Sequence[Node], symbols: Symbols, line: int, source: str
+    ) -> Found | None:
+        """Return the shape error of declared addends, whatever the other symbols are, or None."""
+        for addend in declared_addends(terms, symbols):
+            wrong = self.misfit_within(addend, line, source)
+            if wrong is not None:
+                return wrong
+        found = unequal(terms, symbols)
+        if found is None or self._may_have_another_shape(found[1], line):
+            return None
+        why = f"cannot add vectors of different lengths: {found[0]}"
+        wrong = self.conflicts.doubted(Found("shape", why), found[1], line, "")
+        return wrong if wrong.is_wrong else None
 
     def _as_defined_elsewhere(
         self, found: Found, lhs: Node, rhs: Node, symbols: Symbols, line: int

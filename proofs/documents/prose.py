@@ -345,9 +345,16 @@ def convention_of(text: str) -> str:
     >>> convention_of("the vector is considered a row vector")
     'row'
     """
-    row = re.search(r"\brow vectors?\b|\bright[- ]multipl|\bare rows(?! of)", text, re.IGNORECASE)
+    maps = r"\b(?:matrices|weights|maps)\b[^.;⟦]{0,30}\b(?:from|on) the"
+    row = re.search(
+        rf"\brow vectors?\b|\bright[- ]multipl|\bare rows(?! of)|{maps}\s+right\b",
+        text,
+        re.IGNORECASE,
+    )
     column = re.search(
-        r"\bcolumn vectors?\b|\bleft[- ]multipl|\bare\s+columns(?! of)", text, re.IGNORECASE
+        rf"\bcolumn vectors?\b|\bleft[- ]multipl|\bare\s+columns(?! of)|{maps}\s+left\b",
+        text,
+        re.IGNORECASE,
     )
     return "" if bool(row) == bool(column) else "row" if row else "column"
 
