@@ -135,6 +135,7 @@ def _checked(
         blamed = checker.blamed
         context.wrong |= blamed.keys()
         context.definitions.clear()
+        context.factorisations.clear()
         context.last = None
         checker = LinkChecker(document, context, items)
         equations = checker.equations(on_progress)

@@ -38,6 +38,7 @@ from otimes.algebra.notation.tree import (
 from otimes.proofs.documents.applications import applications_in, has_letters, of_arguments
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.excuses import is_excused
+from otimes.proofs.documents.factorisations import Factorisation
 from otimes.proofs.documents.hypotheses import (
     Hypothesis,
     by_word,
@@ -113,6 +114,7 @@ class Context:
     zeros: dict[str, list[Name]] = field(default_factory=dict)  # those that are zero
     parts: Mapping[int, Part] = field(default_factory=dict)  # that words say formulas are
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
+    factorisations: list[Factorisation] = field(default_factory=list)
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     pseudo: bool = False  # whether the text is about pseudo-inverses
     sentence: str = ""  # the words of the sentence that is judged, without its formulas

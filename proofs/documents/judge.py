@@ -199,8 +199,12 @@ class Judge:
             if misfit and self.conflicts.turn_products([lhs, rhs], line, source):
                 found = self._claim(lhs, rhs, self.context.symbols_at(line), line, source)
             if found.verdict in ("undecided", "needs-hypothesis"):
-                below = self._as_defined_below(lhs, rhs, symbols, line)
-                return below or self._of_addends([lhs, rhs], symbols, line, source) or found
+                return (
+                    self._as_defined_below(lhs, rhs, symbols, line)
+                    or self._as_factored(lhs, rhs, symbols, line)
+                    or self._of_addends([lhs, rhs], symbols, line, source)
+                    or found
+                )
             return self._as_defined_elsewhere(found, lhs, rhs, symbols, line)
         except FormulaShapeError as error:
             if self.conflicts.turn_products([lhs, rhs], line, source):
@@ -230,6 +234,26 @@ class Judge:
             return None
         sure = found.verdict == "proved" or found.is_wrong
         return replace(found, why=f"{found.why}; with {named(used)}", span=None) if sure else None
+
+    def _as_factored(self, lhs: Node, rhs: Node, symbols: Symbols, line: int) -> Found | None:
+        """Return the verdict with what the text says that a product is, None where it is open.
+
+        A factor of it that is left is not defined by that.
+        """
+        for known in reversed(self.context.factorisations):
+            a, b = known.put_in(lhs), known.put_in(rhs)
+            if (a, b) == (lhs, rhs) or not self.context.in_scope(known.line, line):
+                continue
+            try:
+                found = self._claim(a, b, symbols, line, "")
+            except FormulaShapeError as error:
+                found = self.conflicts.doubted(Found("shape", str(error)), [a, b], line, "")
+            left = known.names() & {e for side in (a, b) for e in walk(side)}
+            true = found.verdict == "proved" or found.why.startswith("true given")
+            if true or (found.is_wrong and not left):
+                said = latex(Product(known.factors, ("",) * len(known.factors)))
+                return replace(found, why=f"{found.why}; with {said} as on line {known.line}")
+        return None
 
     def _of_addends(
         self, terms: Sequence[Node], symbols: Symbols, line: int, source: str

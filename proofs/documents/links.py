@@ -68,6 +68,7 @@ from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.derivatives import by_chain_rule
 from otimes.proofs.documents.every_reading import has_assumption
+from otimes.proofs.documents.factorisations import factored
 from otimes.proofs.documents.false_claims import ASSUMPTION
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
@@ -796,6 +797,11 @@ class LinkChecker(Definitions):
             return shape or Found("definition", "it is assumed")
         if self._is_assumed(left, right, item.line):
             return Found("definition", "it is assumed")
+        product = factored(left, right, words, item.line) if first else None
+        defined = self.context.definitions.keys()
+        if product is not None and not {latex(e) for e in walk(right)} & defined:
+            self.context.factorisations.append(product)
+            return Found("definition", "it says what a product is")
         found = computed(self.context, left, right, item.line) or self.judge.claim(
             left, right, item.line, source
         )
