@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from otimes.algebra.notation.affine import affine, ends_of, first_values
-from otimes.algebra.notation.partial import end_of, letters_in
+from otimes.algebra.notation.partial import end_of, ends_apart, letters_in
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, children
 
@@ -38,7 +38,7 @@ class Bindings:
 def bindings_of(terms: Iterable[Node], sizes: Collection[str] = ()) -> Bindings:
     """Return which slots are bound somewhere in terms that belong together."""
     terms = [*terms]
-    ends = letters_in(terms) - {*sizes}
+    ends = (letters_in(terms) | ends_apart(terms)) - {*sizes}
     found = Bindings(ends=ends, sizes=frozenset(sizes), from_zero=first_values(terms) == {"0"})
     for term in terms:
         _collect(term, frozenset(), found)

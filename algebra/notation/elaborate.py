@@ -20,6 +20,7 @@ from typing import Any
 
 from sympy import OneMatrix, ZeroMatrix
 
+from otimes.algebra.notation.capital_ends import with_small_ends
 from otimes.algebra.notation.derivatives import in_either_shape
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.entries import read_as_entries, with_entries
@@ -91,7 +92,8 @@ def elaborate(
     >>> found.terms[1]
     KroneckerProduct(A*C, B*D)
     """
-    return in_either_shape(lambda each: _elaborated(each, symbols, source, starts), terms)
+    named = with_small_ends(terms, symbols.sizes())
+    return in_either_shape(lambda each: _elaborated(each, symbols, source, starts), named)
 
 
 def _elaborated(

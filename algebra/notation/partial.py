@@ -3,7 +3,8 @@ r"""Sums up to an index: `\sum_{j \le i}`, `\sum_{j < i}`, `\sum_{j=1}^{i}`, `\s
 A sum may also leave out an index: `\sum_{j \ne i}`.
 
 An end is an index where it is one letter that is no size, and, above a sum sign, that also stands
-as an index of a symbol in the same formula, or over which a sum around it runs. Indices count from
+as an index of a symbol in the same formula, or over which a sum around it runs, or up to which
+another sum runs but for a number, as L does beside L - 1. Indices count from
 1 in formulas and from 0 in the language; a sum up to i has i + 1 values of an index that counts
 from 0.
 """
@@ -29,6 +30,16 @@ def letters_in(terms: Iterable[Node]) -> set[str]:
     slots += [slot for select in selects for slot in as_slots(select)]
     plain = {slot.text for slot in slots if slot.kind == "index"}
     return plain | {at.letter for slot in slots if (at := affine(slot)) and at.letter}
+
+
+def ends_apart(terms: Iterable[Node]) -> set[str]:
+    """Return the letters up to which sums run with different numbers added."""
+    numbers: dict[str, set[int]] = {}
+    for e in (e for term in terms for e in walk(term) if isinstance(e, Indexed)):
+        last = last_of(e)
+        if last is not None and e.kind == "from":
+            numbers.setdefault(last.letter, set()).add(last.number)
+    return {letter for letter, found in numbers.items() if len(found) > 1}
 
 
 def end_of(

@@ -50,6 +50,7 @@ from otimes.proofs.documents.replacements import false_replacements
 from otimes.proofs.documents.report import DocumentReport, Equation
 from otimes.proofs.documents.rows_and_columns import members_in
 from otimes.proofs.documents.said import Said
+from otimes.proofs.documents.said_shapes import said_shapes
 from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
 
@@ -142,6 +143,7 @@ def _checked(
         _blame_declarations(equations, blamed, said, document)
     equations += assertions(prose, context, items)
     equations += false_replacements(prose, context, items)
+    equations += said_shapes(prose, context, checker.judge)
     equations += clashes(items, context, document)
     equations += problems
     _ignore(equations, ignored, document)

@@ -51,7 +51,12 @@ DEFINING = re.compile(
     r"(?:(?!\bso\b|\bhence\b|\bthus\b)[^.$\\`]){0,25}$",
     re.IGNORECASE,
 )
-NEGATED = re.compile(r"\b(?:not|never|isn't|aren't|doesn't)\b", re.IGNORECASE)
+# “The norms do not change, and …” denies no equation.
+NEGATED = re.compile(
+    r"\b(?:not|never|isn't|aren't|doesn't)\b"
+    r"(?!\s+(?:chang|alter|affect|matter|depend|vary|only|just|even)\w*)",
+    re.IGNORECASE,
+)
 WRONGLY = re.compile(
     r"\b(?:false|wrong|incorrect|mistakes?|fails?|instead of|not true|erroneous\w*)\b",
     re.IGNORECASE,

@@ -22,9 +22,11 @@ from otimes.algebra.notation.symbols import (
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
+    Dots,
     Entry,
     Grid,
     Group,
+    Indexed,
     Name,
     Node,
     Number,
@@ -414,7 +416,8 @@ class Context:
         """
         for _ in range(DEEPEST):
             put: dict[str, Definition] = {}
-            changed = _replaced(node, partial(self._put_in, only, instances or {}), put)
+            known = partial(self._put_in, only, instances or {})
+            changed = _replaced(node, known, put, self.sizes)
             if changed == node or sum(1 for _ in walk(changed)) > LONGEST:
                 return node
             used |= put
@@ -428,7 +431,9 @@ class Context:
         if text in instances:
             return instances[text]
         found = self.definitions.get(text) if only is None or text in only else None
-        return found[0] if found and not self.lists_members(found[0]) else None
+        if not found or any(isinstance(e, Dots) for e in walk(found[0].rhs)):
+            return None  # what is left out is not in the language
+        return None if self.lists_members(found[0]) else found[0]
 
     def lists_members(self, known: Definition) -> bool:
         r"""Return whether a definition lists what is read as members: `X = [x_1, \dots, x_n]`.
@@ -537,9 +542,18 @@ def _is_property(lhs: Node, rhs: Node) -> bool:
 
 
 def _replaced(
-    node: Any, known: Callable[[str], Definition | None], used: dict[str, Definition]
+    node: Any,
+    known: Callable[[str], Definition | None],
+    used: dict[str, Definition],
+    sizes: Collection[str],
 ) -> Any:
+    """Return a term with definitions put in; at the end of a sum, only those of `sizes`."""
+
     def change(part: Any) -> Any:
+        if isinstance(part, Indexed) and isinstance(part.upper, Node):
+            ends = {latex(e) for e in walk(part.upper) if isinstance(e, Name)}
+            upper = mapped(part.upper, change) if ends <= {*sizes} else part.upper
+            return replace(part, upper=upper, body=mapped(part.body, change))
         if not isinstance(part, Name | Apply | Derivative) and not is_pseudo_inverse(part):
             return None
         text = latex(part)

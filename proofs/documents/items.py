@@ -175,12 +175,17 @@ def labelled(items: Iterable[Item]) -> dict[str, list[int]]:
 
 
 def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
-    """Return the capitals that are used as matrices, with ⊗ or a transpose.
+    """Return the capitals that are used as matrices, with ⊗ or a transpose, or are diagonal.
 
     A small letter that is transposed is a vector.
     """
     found: dict[str, Declared] = {}
     for _, statement in composed(items):
+        if statement.relations[:1] in (("=",), (":=",)):
+            name, value = map(bare, statement.terms[:2])
+            diagonal = isinstance(value, Apply) and value.function.base in ("diag", "Diag")
+            if diagonal and isinstance(name, Name) and is_capital(name):
+                found[key_of(name)] = Declared("matrix")
         for e in walk(statement):
             operands: tuple[Node, ...] = ()
             if isinstance(e, Tensor):

@@ -133,3 +133,16 @@ def test_a_definition_below_with_which_nothing_conforms_excuses_nothing(
     )
     claim = rf"$$\mathrm{{vec}}(M X A^\top) = {equation}, \qquad M = W V .$$"
     assert found(text + claim)[-2:] == [verdict, "definition"]
+
+
+NORMED = r"""Let $X \in \mathbb{R}^{n \times d}$, $W \in \mathbb{R}^{d \times m}$ and
+$N = \mathrm{diag}(\rho_1, \dots, \rho_n)$. With $G \in \mathbb{R}^{d \times d}$ let
+$Y = N^{-1} X G$. For an orthogonal $R \in \mathbb{R}^{d \times d}$ norms do not change, and """
+
+
+@pytest.mark.parametrize(
+    ("product", "verdict"), [(r"R^\top G W", "needs-hypothesis"), (r"G R^\top W", "refuted")]
+)
+def test_what_is_defined_with_dots_stands_for_itself(product: str, verdict: str) -> None:
+    """Nor does what does not change deny anything."""
+    assert found(f"{NORMED}$N^{{-1}} (X R) ({product}) = Y W$.")[-1] == verdict

@@ -114,3 +114,27 @@ def test_an_index_that_nothing_binds_has_one_range(index: str, verdict: str) -> 
     said = r"Let $x_i \in \mathbb{R}^d$ and let $W$ be $d \times d$. "
     claim = rf"$W \sum_{{j \le i}} A_{{ij}} x_j = \sum_{{j \le i}} A_{{ij}} W x_{index}$"
     assert check_text(said + claim).equations[-1].verdict == verdict
+
+
+LOGITS = r"""# Logits
+
+The logits are $L = W M$, with $W \in \mathbb{R}^{v \times d}$ and $M \in \mathbb{R}^{d \times n}$.
+
+# States
+
+Let $x^l \in \mathbb{R}^d$ and $a^l \in \mathbb{R}^d$, with $x^L = x^0 + \sum_{l=1}^L a^l$. Hence
+"""
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict"),
+    [
+        (r"W x^0 + \sum_{l=1}^L W a^l", "proved"),
+        (r"W x^0 + \sum_{l=1}^{L-1} W a^l", "refuted"),
+        (r"W x^0 + \sum_{l=1}^{L-1} W a^l + W a^L", "proved"),
+        (r"W x^0 + \sum_{l=1}^{L-1} W a^l - W a^L", "refuted"),
+    ],
+)
+def test_a_sum_up_to_a_capital_letter_has_that_many_terms(right: str, verdict: str) -> None:
+    """What the letter stands for in another section is no end of a sum."""
+    assert check_text(f"{LOGITS}$W x^L = {right}$.").equations[-1].verdict == verdict
