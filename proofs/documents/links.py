@@ -41,6 +41,7 @@ from otimes.algebra.notation.vocabulary import CONDITIONS
 from otimes.proofs.documents.arithmetic import computed
 from otimes.proofs.documents.assumptions import assumes, plain_words
 from otimes.proofs.documents.attempts import named, symbols_in
+from otimes.proofs.documents.by_members import by_members
 from otimes.proofs.documents.circumstances import (
     CONDITIONAL,
     EXPECTATION,
@@ -513,6 +514,17 @@ class LinkChecker(Definitions):
             return None
         return replace(found, why=f"{found.why}; with {named(used)}", against=(said.line,))
 
+    def _stacked(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a matrix whose rows or columns are defined one by one, or None."""
+        judged = partial(self.judge.claim, line=item.line, source="")
+        found = by_members(self.context, left, right, item.line, judged)
+        words = plain_words(self.document.sentence_before(item.formula))
+        if found is None or (found.verdict != "proved" and doubted_by(words)):
+            return None
+        if not self.context.definitions.get(latex(bare(left))):
+            self.context.define(bare(left), right, item.line)
+        return found
+
     def _restated(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the verdict on a second definition that says the first again, or None.
 
@@ -757,6 +769,9 @@ class LinkChecker(Definitions):
             return replace(applied, verdict="undecided", why="it is false without the condition")
         if applied is not None:
             return applied
+        stacked = self._stacked(item, left, right) if k == 0 else None
+        if stacked is not None:
+            return stacked
         derived = self._inverted(left, right, item) if k == 0 else None
         if derived is not None:
             return derived

@@ -43,6 +43,7 @@ SIDES = (
     rf"{NAMES},?\s+(?:is|are|be|for|denotes?|as|being)\s+(?:the\s+|its\s+)?{NTH}{SIDE}\s+{OF}",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,80}}?\band\s+{NAMES}\s+{IS}\s+its\s+{NTH}{SIDE}\b",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,40}}?\b{WITH}\s+{SIDE}\s+(?:are\s+)?{NAMES}",
+    rf"(?P<whole>⟦\d+⟧)\s+(?:have\s+|has\s+)?the\s+{SIDE}\s+(?P<names>⟦\d+⟧)",
     rf"\b{SIDE}\s+{NAMES}\s+{OF}",
     rf"\bwith\s+{NAMES},?\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}",
     rf"\band\s+{NAMES}\s+the\s+{NTH.removesuffix('?')}{SIDE}\s+{OF}",

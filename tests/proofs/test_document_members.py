@@ -138,3 +138,25 @@ $K$ and $V$. Set $S_i = \sum_{j \le i} k_j^\top v_j$.
 def test_a_running_sum_of_rows_is_one_of_vectors(equation: str, verdict: str) -> None:
     """A family has a name of its own beside the size with its letter."""
     assert last(rf"{STATES}Then ${equation}$.") == verdict
+
+
+ONE_BY_ONE = (
+    r"""Let $M$ be $d \times d$ and $A$ be $n \times n$. Put $h_i = \sum_{j=1}^n A_{ij} M x_j$. """
+)
+STACKED = r"Let $X \in \mathbb{R}^{d \times n}$ have the columns $x_j$ and $H \in \mathbb{R}^{d \times n}$ the columns $h_i$. "
+LISTED = r"Let $X = [x_1, \dots, x_n]$ be $d \times n$. "
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "verdict"),
+    [
+        (STACKED, r"M X A^\top", "proved"),
+        (STACKED, "M X A", "refuted"),
+        (LISTED + r"Let $H = [h_1, \dots, h_n]$. ", r"M X A^\top", "proved"),
+        (LISTED + r"Let $H = [h_1, \dots, h_n]$. ", "M X A", "refuted"),
+        (LISTED + "The head is, ", "M X A", "needs-hypothesis"),  # what H is made of is not said
+        (LISTED + "The head is, ", r"M X A^\top", "definition"),
+    ],
+)
+def test_a_matrix_is_what_its_columns_are(said: str, value: str, verdict: str) -> None:
+    assert last(f"{ONE_BY_ONE}{said}Then $H = {value}$.") == verdict
