@@ -208,6 +208,8 @@ class Definitions:
             self._learn_number(replace(name, sup=()), left, right, item)
         if not isinstance(name, Name) or not (is_matrix_like(name) or _is_small(name)):
             return
+        if is_matrix_like(name) and any(slot.kind == "number" for slot in name.sub):
+            return  # `T_0` says nothing of the shape of `T_1`
         key, known = symbols.lookup(name)
         if known is not None and (known.rows or known.cols or known.line):
             return

@@ -59,6 +59,7 @@ from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.suggestions import Edit, folded
 from otimes.proofs.documents.suppositions import supposes
+from otimes.proofs.documents.terms import is_value
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses, given_text
 
 MOST_NODES = 1500  # parts of an equation that is decided
@@ -120,7 +121,9 @@ class Judge:
             text: replace(e, sup=()) for text, e in names.items() if self.context.has_exponent(e)
         }
         powers = {text: e for text, e in powers.items() if latex(e) in self.context.numbers}
-        if not (self.context.numbers and (written or powers)):
+        symbols = {latex(e) for side in (lhs, rhs) for e in symbols_in(side)}
+        in_numbers = bool(symbols) and symbols <= self.context.numbers.keys()
+        if not (self.context.numbers and (written or powers or in_numbers)):
             return None
         given: dict[str, Definition] = {}
         for text in {*names, *map(latex, powers.values())}:
@@ -143,7 +146,8 @@ class Judge:
             return None
         if any(isinstance(e, Number) and "." in e.text for e in parts):
             return None  # rounded, perhaps
-        verdict, reading = attempted(a, b, [], self.context.symbols_at(line))
+        known = self.context.symbols_at(line)
+        verdict, reading = attempted(*_as_numbers(a, b, known), [], known)
         if verdict is None or verdict.status == "undecided":
             return None
         why = f"in numbers, with {named(used)}"
@@ -749,6 +753,20 @@ def _are_whole(*sides: Node) -> bool:
     kinds = (Number, Sum, Product, Power, Group)
     whole = all(isinstance(e, kinds) and "/" not in getattr(e, "marks", ()) for e in parts)
     return whole and not any(isinstance(e, Number) and "." in e.text for e in parts)
+
+
+def _as_numbers(lhs: Node, rhs: Node, symbols: Symbols) -> tuple[Node, Node]:
+    """Return sides with the entry of a 1 × 1 matrix in its place where the other is a number."""
+    sides = []
+    for side, other in ((lhs, rhs), (rhs, lhs)):
+        number = is_value(other) and not any(isinstance(e, Grid) for e in walk(other))
+        try:
+            value = elaborate([side], symbols).terms[0] if number else None
+        except OtimesError:
+            value = None
+        one = getattr(value, "shape", None) == (1, 1)
+        sides.append(Apply(Name("tr"), (side,)) if one else side)
+    return sides[0], sides[1]
 
 
 def _are_numbers(*sides: Node) -> bool:

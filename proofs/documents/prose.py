@@ -43,7 +43,12 @@ SHAPE_OF = re.compile(
     rf"\b(?:shape|size|dimensions?) of {M} (?:is|are) (?:an?\s+)?{M}", re.IGNORECASE
 )
 APPOSITION = re.compile(
-    rf"{M},?\s+(?:which is\s+|is\s+)?an?\s+(?:\w+\s+)?{M}(?:\s+\w+)?\s+matrix\b", re.IGNORECASE
+    rf"{M},?\s+(?:which is\s+|is\s+|be\s+|for\s+|denotes?\s+)?(?:an?|the)\s+(?:\w+\s+)?{M}"
+    r"(?:\s+[\w-]+){0,2}\s+matrix\b",
+    re.IGNORECASE,
+)
+SIZED = re.compile(
+    rf"\b(?:an?|the)\s+(?:\w+\s+)?{M}(?:\s+[\w-]+){{0,2}}\s+matrix\s+{M}", re.IGNORECASE
 )
 IS_SIZE = re.compile(
     rf"{M}\s+(?:is|denotes|be)\s+(?:the\s+)?(?:number of|sequence length|length|context length|"
@@ -386,6 +391,8 @@ def _sentences(prose: Prose) -> Iterator[Said]:
             )
     for match in APPOSITION.finditer(text):
         yield from _matrices(prose, prose.defined(match[1]), shape_of(prose.node(match[2])), match)
+    for match in SIZED.finditer(text):
+        yield from _matrices(prose, prose.defined(match[2]), shape_of(prose.node(match[1])), match)
     for pattern in (IS_SIZE, SIZE_NAMED):
         for match in pattern.finditer(text):
             node = prose.node(match[1])

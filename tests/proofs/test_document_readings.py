@@ -273,3 +273,27 @@ def test_the_image_of_a_matrix_in_a_space_declares_no_matrix() -> None:
     )
     found = check_text(text + r"that of $A V$, and $(A V)^\top = V^\top A^\top$.").equations
     assert found[-1].verdict == "proved"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        r"Let $C = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$ be the $n \times n$ centering matrix.",
+        r"Let $C$ be the $n \times n$ matrix $C = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$.",
+        r"We use the $n \times n$ matrix $C = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$.",
+    ],
+)
+def test_the_shape_of_a_matrix_beside_its_definition_counts(said: str) -> None:
+    sizes = r"Let $X \in \mathbb{R}^{d \times n}$. "
+    assert (
+        check_text(rf"{sizes}{said} Then $C \mathbf{{1}} = 0$.").equations[-1].verdict != "proved"
+    )
+    turned = said.replace(r"n \times n", r"d \times d")
+    found = check_text(rf"{sizes}{turned} Then $C \mathbf{{1}} = 0$.").equations[-1]
+    assert found.verdict == "proved"
+
+
+def test_numbers_below_tell_matrices_of_different_shapes_apart() -> None:
+    text = r"""Let $W_E$ be $d \times v$, $W_U$ be $v \times d$, $A$ be $n \times n$ and $M$ be $d \times d$.
+Without layers, $T_0 = W_U W_E$. With one layer, $T_1 = (Id \otimes W_U)(A \otimes M)(Id \otimes W_E)$."""
+    assert [each.verdict for each in check_text(text).equations] == ["definition", "definition"]

@@ -27,6 +27,8 @@ def grid(*entries: object) -> str:
         (f"Then $X N = {grid(1, 1, 1, 3)}$.", "proved"),
         (f"Then $X N = {grid(1, 1, 1, 4)}$.", "refuted"),
         (f"Then $N X = {grid(2, 2, 1, 2)}$.", "proved"),
+        ("Take $w = \\begin{pmatrix} 1 & 2 \\end{pmatrix}$. Then $w X w^\\top = 11$.", "proved"),
+        ("Take $w = \\begin{pmatrix} 1 & 2 \\end{pmatrix}$. Then $w X w^\\top = 9$.", "refuted"),
         (f"Then $N^2 = {grid(1, 2, 0, 1)}$.", "proved"),
         (f"Then $N^2 = {grid(1, 1, 0, 1)}$.", "refuted"),
         ("Then $N^3 = 3 N - 2 I$.", "proved"),
