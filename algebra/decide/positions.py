@@ -316,7 +316,7 @@ def with_closed_forms(claim: Claim, decided: Decide) -> Decision | None:
     """Return a proof from what the recurrences among the hypotheses add up to, or None.
 
     S[l + 1] = S[l] + B[l] gives S[i] = S[0] + Σ_{j<i} B[j], and S[l + 1] = W S[l] gives
-    S[i] = Wⁱ S[0]. Each is a lemma.
+    S[i] = Wⁱ S[0]. Each is a lemma; at S[n] it is that about S[n].
     """
     lemmas = []
     for lhs, rhs in _wanted(claim, claim.within):
@@ -340,12 +340,18 @@ def _wanted(claim: Claim, within: Collection[Any]) -> list[Pair]:
         for m in side.atoms(AffineMember)
         for constant, factors in m.forms
     }
-    every = [] if within else [one for pair in claim.asked[2] for one in _closed(pair, claim)]
+    ends = sorted({end for _, end, factors in places if not factors and end.free_symbols}, key=str)
+    every = [] if within else [one for pair in claim.asked[2] for one in _closed(pair, claim, ends)]
     return [(lhs, rhs) for lhs, rhs, *place in every if tuple(place) in places]
 
 
-def _closed(pair: Any, claim: Claim) -> Iterator[tuple[Any, Any, Family, Any, Any]]:
-    """Yield the closed forms of a recurrence, each with its family and the form of the index."""
+def _closed(
+    pair: Any, claim: Claim, ends: Sequence[Any]
+) -> Iterator[tuple[Any, Any, Family, Any, Any]]:
+    """Yield the closed forms of a recurrence, each with its family and the form of the index.
+
+    The index is free, or one of `ends`, such as n.
+    """
     if not isinstance(pair, tuple | list | sympy.Eq):
         return
     lhs, rhs = pair.args if isinstance(pair, sympy.Eq) else pair
@@ -358,7 +364,8 @@ def _closed(pair: Any, claim: Claim) -> Iterator[tuple[Any, Any, Family, Any, An
             continue
         family, names = new.family, names_in(lhs, rhs, *claim.sides)
         i, j = (Symbol(fresh_name(name, names), integer=True) for name in ("i", "j"))
-        for end, form in ((i, (sympy.S.Zero, (1,))), (i + 1, (sympy.S.One, (1,)))):
+        forms = [(i, (sympy.S.Zero, (1,))), (i + 1, (sympy.S.One, (1,)))]
+        for end, form in [*forms, *[(end, (end, ())) for end in ends]]:
             made = _added(old, family, layer, j, end) or _multiplied(old, family, layer, end)
             if made is not None:
                 yield family[end], made, family, *form

@@ -42,7 +42,7 @@ Decide = Callable[[Claim], Decision]
 
 def with_members_for_rows(claim: Claim, decided: Decide) -> Decision | None:
     """Return a proof of a claim from that with members of families for rows, or None."""
-    if claim.cited or claim.within or not claim.equations or not claim.has_members:
+    if claim.cited or claim.sides in claim.within or not claim.equations or not claim.has_members:
         return None
     lhs, rhs, said = claim.asked
     given = [each.args if isinstance(each, sympy.Eq) else each for each in said]
@@ -222,7 +222,7 @@ def _cited(found: Decision, claim: Claim, rows: _Rows, decided: Decide) -> Cited
             premises.append(claim.equations.index(sides))
             continue
         premise = claim.premise(*sides)
-        premise.within = claim.within | {claim.sides}
+        premise.within = claim.within | {premise.sides}  # which has rows as well
         one = decided(premise)
         if one.status != "proved":
             return None

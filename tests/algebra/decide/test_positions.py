@@ -64,6 +64,7 @@ TRUE = {
     "state from a start": (S[0] + before(WRITTEN, i), S[i], [ADDED]),
     "what is read": (Q[i].T * S[i + 1], before(Q[i].T * WRITTEN, i + 1), [ADDED, EMPTY]),
     "state of rows": (S[i], before(OF_ROWS, i), [ROWS, EMPTY]),
+    "state of all rows": (S[n], KEYS.T * VALUES, [ROWS, EMPTY]),
     "what rows read": (
         row(KEYS, i) * S[i + 1],
         before(row(KEYS, i) * OF_ROWS, i + 1),
@@ -104,6 +105,7 @@ FALSE = {
         a * sympy.Sum(x[j, 0], (j, 0, i - 1)),
         [(TOTAL[l + 1, 0], a * TOTAL[l, 0] + x[l, 0]), (TOTAL[0, 0], 0)],
     ),
+    "state of all rows": (S[n], KEYS.T * VALUES, [ROWS]),
     "rows one too early": (S[i + 1], before(OF_ROWS, i), [ROWS, EMPTY]),
     "decayed once too often": (
         S[i + 1],
