@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 MAX_TERMS, MAX_POWER, MAX_PRIME, MAX_TRIES = 500_000, 5_000, 100_000, 20_000
 MAX_BITS = 100_000  # of a number
-MAX_CASES = 8  # of a statement
+MAX_CASES = 16  # of a statement
 MAX_WORK = 2_000_000  # steps of one check, which take less than a minute
 SIGNS = {"nonnegative": {"nonnegative"}, "nonzero": {"nonzero"}}
 SIGNS["positive"] = {"nonnegative", "nonzero"}

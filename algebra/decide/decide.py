@@ -21,14 +21,11 @@ import sympy
 from otimes.algebra.budget import LEAST, Budget, Exhausted
 from otimes.algebra.decide import by_number, from_equations, from_sides
 from otimes.algebra.decide.alike_rows import refuted_by_alike_rows
+from otimes.algebra.decide.all_terms import with_last_values
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Axioms, Decision
 from otimes.algebra.decide.free_members import with_free_members
-from otimes.algebra.decide.index_cases import (
-    in_cases,
-    is_index_in_exponents,
-    with_last_values,
-)
+from otimes.algebra.decide.index_cases import in_cases, is_index_in_exponents
 from otimes.algebra.decide.kept import decisions_kept, once
 from otimes.algebra.decide.large_sizes import has_large_sizes
 from otimes.algebra.decide.layers_as_matrices import laws_known, premises_kept

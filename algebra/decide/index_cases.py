@@ -24,7 +24,6 @@ from typing import Any, NamedTuple
 import sympy
 from sympy import Symbol
 
-from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.affine import never_negative
@@ -36,7 +35,6 @@ from otimes.algebra.language.binders import (
     substituted,
 )
 from otimes.algebra.language.index_ranges import SIZED, SUMS, not_negative
-from otimes.algebra.language.last_values import last_values
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matadd
 from otimes.algebra.language.trees import rebuilt
@@ -98,44 +96,6 @@ def in_cases(
     return None
 
 
-def with_last_values(
-    found: Decision, lhs: Any, rhs: Any, given: Sequence[Any], decided: Callable[..., Decision]
-) -> Decision:
-    """Return the decision on a claim that is proved for i < n, where Σ_{j<i} may have n terms.
-
-    It is proved if that at i = n is, and else that decision.
-    """
-    claim = found.claim
-    if found.status != "proved" or claim is None or found.cases:
-        return found
-    indices = claim.signature.indices.values()
-    ranges = {claim.origin.get(index, index): count for index, count in indices}
-    every, (lhs, rhs) = [found], map(sympy.sympify, (lhs, rhs))
-    for index, count in last_values((lhs, rhs), ranges).items():
-        values = {**{s: s for s in count.free_symbols}, index: count}
-        at = {index: count}
-        one = _known_at(found, _at(lhs, at), _at(rhs, at), given)
-        one = one or decided(_at(lhs, at), _at(rhs, at), given)
-        reason = f"at {index} = {count} {one.reason}"
-        if one.status != "proved":
-            return replace(one, reason=reason, values=(*one.values, values))
-        every += [replace(each, reason=reason) for each in one.cases or (one,)]
-    reason = "; ".join(dict.fromkeys(one.reason for one in every))
-    return replace(found, reason=reason, cases=tuple(every)) if every[1:] else found
-
-
-def _known_at(found: Decision, lhs: Any, rhs: Any, given: Sequence[Any]) -> Decision | None:
-    """Return the lemma about the last position in a proof about one position, if it says this."""
-    position = found.proof.position if found.proof is not None else None
-    if position is None or position.shift or position.end.claim is None:
-        return None
-    with suppress(OtimesError):
-        claim, known = Claim(lhs, rhs, given), position.end.claim
-        if (claim.sides, claim.given) == (known.sides, known.given):
-            return position.end
-    return None
-
-
 def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:
     """Yield lists of claims, each list all cases of one free index; the first one is the main."""
     if not all(isinstance(e, sympy.Basic) for e in (lhs, rhs)):
@@ -153,7 +113,7 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
     if most is not None:
         least = 0
     if least:  # as one that runs from 0
-        lhs, rhs = (_at(side, {index: index + least}) for side in (lhs, rhs))
+        lhs, rhs = (at_values(side, {index: index + least}) for side in (lhs, rhs))
         more -= least
     taken = names_in(lhs, rhs, *[side for pair in pairs if pair for side in pair])
     own = {index: Symbol(fresh_name(f"{index.name}′", taken), integer=True)}
@@ -167,13 +127,14 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
     def case(values: Mapping[Symbol, Any]) -> Case:
         sizes = {s: v for s, v in values.items() if s != index}
         every = [
-            tuple(_at(side, sizes) for side in each) if isinstance(each, tuple) else each
+            tuple(at_values(side, sizes) for side in each) if isinstance(each, tuple) else each
             for each in said
         ]
         shown = {s: v for s, v in values.items() if s.name != str(v)} or {index: name}
         at = " and ".join(f"{symbol} = {value}" for symbol, value in shown.items())
         kept = {s: s for v in values.values() for s in v.free_symbols - {name, rest}}
-        return Case(at, _at(lhs, values), _at(rhs, values), tuple(every), {**kept, **values})
+        sides = at_values(lhs, values), at_values(rhs, values)
+        return Case(at, *sides, tuple(every), {**kept, **values})
 
     zero = sympy.S.Zero
     if most is not None:
@@ -376,7 +337,7 @@ def _ends(limit: Any) -> Sequence[Any]:
 # -- an expression at a value ----------------------------------------------------------------------
 
 
-def _at(e: Any, values: Mapping[Symbol, Any]) -> Any:
+def at_values(e: Any, values: Mapping[Symbol, Any]) -> Any:
     """Return an expression with values put in; sums and products over nothing vanish."""
     return _settled(substituted(e, values))
 
@@ -417,7 +378,7 @@ def _written_out(e: Any) -> Any:
     if not isinstance(e, HeadSum) or len(e.args) != 2 or not added(limit[1]).is_Integer:
         return None
     count = int(added(limit[1]))
-    terms = [_at(e.body, {limit[0]: sympy.Integer(k)}) for k in range(count)]
+    terms = [at_values(e.body, {limit[0]: sympy.Integer(k)}) for k in range(count)]
     return None if not 0 < count <= FEW else matadd(*terms) if terms[1:] else terms[0]
 
 

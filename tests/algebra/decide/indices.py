@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 from itertools import product
 from typing import Any
@@ -459,10 +460,25 @@ def drawn(sides: list[Any], seed: int) -> tuple[dict[Any, Any], dict[str, Any]]:
 
 
 def apart(lhs: Any, rhs: Any, seed: int) -> float:
-    """Return how far two sides are apart at random values."""
+    """Return how far two sides are apart at random values, and where all terms are added up."""
     at, arrays = drawn([lhs, rhs], seed)
-    a, b = (np.asarray(value(side, at, arrays), dtype=float) for side in (lhs, rhs))
-    return float(abs(a - b).max())
+    found = []
+    for index in (None, *_of_all_terms([lhs, rhs])):
+        here = at if index is None else {**at, index: at[n]}
+        with suppress(IndexError, KeyError) if index else nullcontext():  # else it has less values
+            a, b = (np.asarray(value(side, here, arrays), dtype=float) for side in (lhs, rhs))
+            found.append(float(abs(a - b).max()))
+    return max(found)
+
+
+def _of_all_terms(sides: list[Any]) -> list[Any]:
+    """Return the indices that sums end before, and nothing begins with: they may be n."""
+    sums = [e for side in sides for e in side.atoms(Sum, HeadSum)]
+    limits = [limit for e in sums for limit in e.args[1:]]
+    ends = {limit[-1] + 1 if len(limit) == 3 else limit[1] for limit in limits}
+    begun = {limit[1] for limit in limits if len(limit) == 3}
+    begun |= {e.args[0] for side in sides for e in side.atoms(OneHot)}
+    return [index for index in (i, j) if index in ends and not any(b.has(index) for b in begun)]
 
 
 # -- near misses -----------------------------------------------------------------------------------
