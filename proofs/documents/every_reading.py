@@ -72,7 +72,8 @@ def in_every_reading(
                 continue  # a letter for vectors is no number without need
             if error is None and (conforming or errors) and _has_greek_vector(kinds):
                 continue  # nor is a Greek letter a vector whose rows are repeated
-            if error is None and conforming and not _is_usual((kinds, trial)):
+            unusual = error is None and conforming and not _is_usual((kinds, trial))
+            if unusual and _adds_a_vector(lhs, rhs, trial, source):
                 continue  # nor is a small letter a matrix to whose rows a vector is added
             if error is None:
                 return None
@@ -158,6 +159,15 @@ def _not_conforming(lhs: Node, rhs: Node, trial: Symbols, source: str) -> str | 
     small = {key for key, shape in read.shapes.items() if shape == (ONE, ONE)}
     tried = {key for key, known in trial.known.items() if not known.trusted}
     return NARROW if small & tried else ""
+
+
+def _adds_a_vector(lhs: Node, rhs: Node, trial: Symbols, source: str) -> bool:
+    """Return whether a claim conforms only where a vector is added to each row of a matrix."""
+    try:
+        elaborate([lhs, rhs], trial, source)
+    except (FormulaShapeError, Undeclared) as error:
+        return str(error).startswith("cannot add")
+    return False
 
 
 def _is_usual(reading: tuple[dict[str, Kind], Symbols]) -> bool:

@@ -155,8 +155,8 @@ class FalseClaim:
         else:
             why, verdict = DIFFER, "refuted"
         example = self.verdict.counterexample
-        if verdict == "refuted" and edit is None and (sure_of := [h for h in said if h.declared]):
-            mended = suggestion(lhs, rhs, symbols, given=sure_of)
+        if verdict == "refuted" and edit is None and false:
+            mended = suggestion(lhs, rhs, symbols, given=given)
             proposed = mended.shown() if mended else ""
         if false and under is not None and (settled or about & self.read.undeclared.keys()):
             why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample

@@ -101,9 +101,14 @@ TRANSPOSED = re.compile(
     r"\^(?:\{\s*(?:\\top|T|\\intercal)\s*\}|\\top\b|\\intercal\b|T(?![A-Za-z]))|ᵀ"
 )
 TOLD = 25  # formulas after which progress is told
+DONE = (
+    r"(?:replac|freez|froz|writ|stack|multipl|shift|rotat|permut|appl|append|insert|fold|merg|"
+    r"concatenat|expand|substitut|scal|mask)"
+)
 CONSTRUCTED = re.compile(
-    r"\b(?:if|when)\s+(?:we|one|you)\s+(?:now\s+|also\s+|then\s+)?(?:replac|freez|writ|stack|"
-    r"multipl|shift|rotat|permut|appl|append|insert|fold|merg|concatenat|expand|substitut)\w*",
+    rf"\b(?:if|when)\s+(?:(?:we|one|you)\s+(?:now\s+|also\s+|then\s+)?{DONE}"
+    rf"|(?:[\w-]+\s+){{1,4}}(?:is|are)\s+(?:now\s+|also\s+|then\s+)?{DONE}\w*ed\b"
+    r"|(?:[\w-]+\s+){1,4}(?:is|are)\s+(?:frozen|written)\b)",
     re.IGNORECASE,
 )
 MACRO = re.compile(r"\\[A-Za-z]+")
@@ -393,7 +398,9 @@ class LinkChecker(Definitions):
         clauses = self.document.clauses_before(item.formula)
         if supposes(self.context, clauses, sides[0], sides[1], item.line, but="if"):
             return False
-        if found.suggestion and CONSTRUCTED.search(words) and all(map(self._says_what, stated)):
+        more = [each for each in stated if not self._says_what(each)]
+        built = found.suggestion and CONSTRUCTED.search(words)
+        if built and self._is_false_given(more, sides, item):
             return True  # “If we replace W by W R” says what is done, and supposes nothing
         if not stated:
             return False
@@ -417,6 +424,16 @@ class LinkChecker(Definitions):
             elif statement.relations != (r"\in",):
                 return False
         return defined > 0 and f"as on line {item.line}" in found.why
+
+    def _is_false_given(
+        self, stated: Sequence[Statement], sides: Sequence[Node], item: Item
+    ) -> bool:
+        """Return whether a claim is false, too, given what its sentence states: equations."""
+        pairs = equations_in(stated)
+        given = [Hypothesis(*pair, f"line {item.line}", declared=True) for pair in pairs or ()]
+        given += self.context.declared_hypotheses(sides) if given else []
+        symbols = self.context.symbols_at(item.line)
+        return not stated or bool(given and refuted_by(sides[0], sides[1], given, symbols))
 
     def _says_what(self, statement: Statement) -> bool:
         """Return whether a statement declares or defines a symbol, or gives a sign."""
@@ -874,6 +891,9 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
+        if found.verdict == "refuted" and k == 0 and _is_of_a_form(left, right):
+            why = f"it may say what {source[slice(*left.span)]} is"
+            return replace(found, verdict="needs-hypothesis", why=why)
         last = k + 2 == len(statement.terms) and statement is item.statements[-1]
         if found.verdict == "refuted" and last and self._has_unit(item, left, right):
             return replace(found, verdict="undecided", why="a unit follows the number")
@@ -896,6 +916,17 @@ def _has_first_case(item: Item, left: Node, right: Node) -> bool:
     if not isinstance(name, Name) or not recurs(name, right):
         return False
     return any(isinstance(head, Name) and head != name and is_of(head, name) for head in heads)
+
+
+def _is_of_a_form(left: Node, right: Node) -> bool:
+    r"""Return whether an equation may define a bilinear form: `\langle x, y \rangle = x^T A y`."""
+    form, by = bare(left), bare(right)
+    if not (isinstance(form, Apply) and form.function.base == "inner" and isinstance(by, Product)):
+        return False
+    ends = [e.base if isinstance(e, Power) else e for e in map(bare, by.factors)]
+    plain = [*map(bare, form.arguments)]
+    both = [[*map(latex, pair)] for pair in (plain, ends[:: len(ends) - 1])]
+    return len(ends) > 2 and all(isinstance(e, Name) for e in plain) and both[0] == both[1]
 
 
 def _replaced_in(text: str, put: dict[str, str]) -> str:

@@ -28,6 +28,11 @@ SINGULAR = (
     r"Let $W \in \mathbb{R}^{d \times m}$ and $W = P \Sigma R^\top$, where $P^\top P = I_k$, "
     r"$R^\top R = I_k$ and $\Sigma$ is diagonal. Then "
 )
+ROTATED = (
+    r"Let $W_V \in \mathbb{R}^{k \times d}$ and $x \in \mathbb{R}^{d}$. When the stream is "
+    r"rotated by an orthogonal matrix $R$, we have $R^\top R = I$ and "
+)
+FORM = r"Let $x, y \in \mathbb{R}^n$, $A \in \mathbb{R}^{n \times n}$. Every bilinear form is "
 OPEN = r"Let $\hat{x}$ be the normalized row and $S$ be whitened. "
 CLAIMS = [
     (NORM, r"(\hat{x} D + \beta) W + b = \hat{x} D W + \beta W + b", "proved"),
@@ -41,6 +46,9 @@ CLAIMS = [
     (TURNED, r"(W_V R)(R W_O) = W_V W_O", "refuted"),
     (SINGULAR, r"W R = P \Sigma", "proved"),
     (SINGULAR, r"W R = \Sigma P", "refuted"),
+    (ROTATED, r"(W_V R^\top)(R x) = W_V x", "needs-hypothesis"),
+    (ROTATED, r"(W_V R)(R x) = W_V x", "refuted"),
+    (FORM, r"\langle x, y \rangle = x^\top A y", "needs-hypothesis"),
     (OPEN, r"\hat{x} W S = \hat{x} W", "undecided"),
 ]
 
