@@ -193,6 +193,9 @@ class Atoms(Lists):
             if not self.begins_factor():
                 return name
             target = self.postfix()
+            if isinstance(variable, Name) and _is_number(target) and self.begins_factor():
+                factors = (target, self.postfix())  # `\nabla_W \frac12 \|W x\|^2`
+                target = Group(Product(factors, ("", "")), span=self.from_(start))
             if isinstance(target, Name) and self.is_at("("):  # of a function: `\nabla_W L(W)`
                 target = self.suffixes(self._call(target, start), start)
             if isinstance(variable, Name):
@@ -304,3 +307,9 @@ class Atoms(Lists):
 def replace_token(token: Token, text: str, start: int, end: int) -> Token:
     """Return a token with another text, at other offsets."""
     return Token(token.kind, text, start, end, token.spaced)
+
+
+def _is_number(node: Node) -> bool:
+    """Return whether a factor is a number, or a fraction of numbers."""
+    parts = (node.above, node.below) if isinstance(node, Fraction) else (node,)
+    return all(isinstance(part, Number) for part in parts)

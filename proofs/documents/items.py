@@ -142,9 +142,11 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
 
 def order_of_vec(text: str) -> str:
     """Return what vec stacks according to the text: "rows", "cols", or ""."""
-    found = set(
-        re.findall(r"stack(?:s|ing)?(?: the| its| all)? (row|column)s", text, re.IGNORECASE)
-    )
+    found = [
+        *re.findall(r"stack(?:s|ing)?(?: the| its| all)? (row|column)s", text, re.IGNORECASE),
+        *re.findall(r"\b(row|column)[- ]stack(?:ing|ed)\b", text, re.IGNORECASE),
+        *re.findall(r"\b(row|column)[- ](?:major|wise)\s+vec", text, re.IGNORECASE),
+    ]
     kinds = {each.lower() for each in found}
     return {"row": "rows", "column": "cols"}[kinds.pop()] if len(kinds) == 1 else ""
 

@@ -40,7 +40,7 @@ from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.algebra.notation.vocabulary import CONDITIONS
 from otimes.proofs.documents.arithmetic import computed
 from otimes.proofs.documents.assumptions import assumes, plain_words
-from otimes.proofs.documents.attempts import named, symbols_in
+from otimes.proofs.documents.attempts import attempted, named, symbols_in
 from otimes.proofs.documents.by_members import by_members
 from otimes.proofs.documents.circumstances import (
     CONDITIONAL,
@@ -100,6 +100,7 @@ SPENT = "the work for one document is used up by the equations before: check it 
 TRANSPOSED = re.compile(
     r"\^(?:\{\s*(?:\\top|T|\\intercal)\s*\}|\\top\b|\\intercal\b|T(?![A-Za-z]))|ᵀ"
 )
+NEAR = 6  # lines before a conclusion in which definitions are what it follows from
 TOLD = 25  # formulas after which progress is told
 DONE = (
     r"(?:replac|freez|froz|writ|stack|multipl|shift|rotat|permut|appl|append|insert|fold|merg|"
@@ -109,6 +110,12 @@ CONSTRUCTED = re.compile(
     rf"\b(?:if|when)\s+(?:(?:we|one|you)\s+(?:now\s+|also\s+|then\s+)?{DONE}"
     rf"|(?:[\w-]+\s+){{1,4}}(?:is|are)\s+(?:now\s+|also\s+|then\s+)?{DONE}\w*ed\b"
     r"|(?:[\w-]+\s+){1,4}(?:is|are)\s+(?:frozen|written)\b)",
+    re.IGNORECASE,
+)
+SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
+CHOSEN = re.compile(
+    r"\b(?:cho(?:o|s)\w+|such that|scal\w+|constrain\w*|requir\w+|impos\w+|want|assum\w+|train\w*|"
+    r"learn\w*|fit\w*|tun\w+|pick\w*|select\w*)\b",
     re.IGNORECASE,
 )
 MACRO = re.compile(r"\\[A-Za-z]+")
@@ -423,7 +430,8 @@ class LinkChecker(Definitions):
                 defined += 1
             elif statement.relations != (r"\in",):
                 return False
-        return defined > 0 and f"as on line {item.line}" in found.why
+        used = {int(row) for row in USED.findall(found.why)}
+        return defined > 0 and bool(used & {each.line for each in (*before, item)})
 
     def _is_false_given(
         self, stated: Sequence[Statement], sides: Sequence[Node], item: Item
@@ -467,6 +475,26 @@ class LinkChecker(Definitions):
                 return None
             given += [Hypothesis(*pair, f"line {each.line}", declared=True) for pair in stated]
         return refuted_by(left, right, given, self.context.symbols_at(item.line)) if given else None
+
+    def _concluded_from_definitions(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the refutation of a conclusion by definitions on the lines before it, or None.
+
+        “A = softmax(S), so that A 1 = 1” concludes, and assumes nothing of S.
+        """
+        used: dict[str, Definition] = {}
+        others = self.context.instances([left, right])
+        sides = [self.context.unfolded(side, used, None, others) for side in (left, right)]
+        words = self.document.sentence_before(item.formula)
+        near = all(0 <= item.line - each.line <= NEAR for each in used.values())
+        if not used or not near or has_assumption(words) or CHOSEN.search(words):
+            return None
+        symbols = self.context.symbols_at(item.line)
+        given = self.context.declared_hypotheses(sides)
+        verdict, reading = attempted(sides[0], sides[1], given, symbols)
+        if verdict is None or verdict.status != "refuted":
+            return None
+        why = f"the sides differ at exact numbers, with {named(used)}"
+        return Found("refuted", why, verdict.counterexample, reading=reading)
 
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
@@ -842,8 +870,12 @@ class LinkChecker(Definitions):
             return Found("needs-hypothesis", "true where rotations add their angles")
         if k == 0 and found.verdict == "proved":
             self._declare_again(bare(left), item.line)
-        if first and found.why.startswith(ASSUMPTION) and is_concluded(words):
-            found = self._concluded(item, left, right) or found
+        if first and found.why.startswith(ASSUMPTION):
+            concluded = is_concluded(words)
+            if concluded or SO_THAT.search(words):
+                found = self._concluded_from_definitions(item, left, right) or found
+            if concluded and found.why.startswith(ASSUMPTION):
+                found = self._concluded(item, left, right) or found
         if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
             new = self._introduced(left, right)
             if new:

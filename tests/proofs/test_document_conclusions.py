@@ -55,3 +55,18 @@ def test_a_second_statement_of_a_definition_conforms() -> None:
     )
     verdicts = [check_text(said % last).equations[-1].verdict for last in (" W_E", "")]
     assert verdicts == ["proved", "shape"]
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"so that $\sum_i A_{ij} = 1$.", "refuted"),
+        (r"so that $\sum_j A_{ij} = 1$.", "proved"),
+        ("as usual.\n\nHence $\\sum_i A_{ij} = 1$.", "refuted"),
+        (r"as usual. We choose $S$ so that $\sum_i A_{ij} = 1$.", "needs-hypothesis"),
+        (r"as usual. If also $\sum_i A_{ij} = 1$, it is doubly stochastic.", "definition"),
+    ],
+)
+def test_a_conclusion_from_a_definition_assumes_nothing(text: str, verdict: str) -> None:
+    said = r"Let $S \in \mathbb{R}^{n \times n}$. The pattern is $A = \mathrm{softmax}(S)$, "
+    assert check_text(said + text).equations[-1].verdict == verdict

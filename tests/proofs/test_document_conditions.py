@@ -27,6 +27,16 @@ CIRCUIT = WEIGHTS + "We set $W_{QK} = W_K W_Q^\\top$. "
     ("text", "verdict"),
     [
         (
+            STATES + "If the query instead reads another head, with $u = x_i + M x_j$,\n\n"
+            "$u^\\top N x_j = x_i^\\top N x_j + x_j^\\top M N x_j$.",
+            "refuted",
+        ),
+        (
+            HEAD + "Let $X \\in \\mathbb{R}^{d \\times n}$. With column-stacking vec, "
+            "$\\mathrm{vec}(W X A) = (W \\otimes A^\\top) \\mathrm{vec}(X)$.",
+            "shape",
+        ),
+        (
             STATES + "If $y_i = x_i + M x_{i'}$ is the state after the layer, then "
             "$(x_i + M x_{i'})^\\top N x_j = x_i^\\top N x_j + x_{i'}^\\top N M^\\top x_j$.",
             "refuted",

@@ -32,6 +32,8 @@ CLAIMS = [
     (HEADS + r"$$\nabla_X L = P W_Q^\top - R W_K^\top$$", "refuted"),
     (MAP + r"$$\frac{\partial}{\partial W} \frac12 \|W x - y\|^2 = (W x - y) x^\top$$", "proved"),
     (MAP + r"$$\frac{\partial}{\partial W} \frac12 \|W x - y\|^2 = x (W x - y)^\top$$", "proved"),
+    (MAP + r"$$\nabla_W \tfrac12 \|W x - y\|^2 = (W x - y) x^\top$$", "proved"),
+    (MAP + r"$$\nabla_W \tfrac12 \|W x - y\|^2 = 2 (W x - y) x^\top$$", "refuted"),
     (MAP + r"$$\nabla_W \|W x - y\|^2 = (W x - y) x^\top$$", "refuted"),
     (MAP + r"$$\nabla_x \|W x - y\|^2 = 2 W (W x - y)$$", "shape"),
     (MAP + r"Let $\ell = \|W x - y\|^2$. $$\nabla_x \ell = 2 W^\top (W x - y)$$", "proved"),
