@@ -35,6 +35,7 @@ gc.set_threshold(20_000, 10, 10)
 
 TESTS = Path(__file__).parent
 LONGEST = (
+    "proofs/test_elaborated.py",
     "algebra/explain/test_explain.py",
     "proofs/test_replay.py",
     "algebra/decide/test_hostile.py",

@@ -27,7 +27,7 @@ from tests.proofs.random_trees import UndefinedError
 LONG = os.environ.get("OTIMES_LONG") == "1"
 LARGEST = 12  # of sizes that are compared
 WORLDS = 8 if LONG else 2
-EVERY = 1 if LONG else 12
+EVERY = 1 if LONG else 24
 
 
 def compared(made: dict[str, Any], sides: tuple[Any, Any], own: int, seed: int) -> str:
