@@ -133,6 +133,7 @@ class Context:
         symbols = self.base.copy()
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
         symbols.known.update(self._blocks(symbols))
+        symbols.known.update(self._of_members(symbols, line))
         for key, known in symbols.known.items():
             if known.assumed and known.line and not self._has_sign(key, known.line, line):
                 symbols.known[key] = replace(known, assumed=())
@@ -344,22 +345,24 @@ class Context:
         for e in names:
             key = key_of(e)
             for member in self.members.get(e.base, ()) if key not in plain else ():
-                whole = symbols.lookup(member.whole)[1]
-                if member.at(e) is None or whole is None or not (whole.rows and whole.cols):
-                    continue
-                length = whole.cols if member.side == "row" else whole.rows
-                side = ("row", "column")[(member.side == "column") != member.turned]
-                lengths[key] = Declared(
-                    "vector",
-                    length,
-                    line=member.line,
-                    full=full_key(member.name),
-                    side=side if sided else "",
-                )
+                if member.at(e) is not None and (known := _as_vector(member, symbols, sided)):
+                    lengths[key] = known
         if lengths:
             symbols = symbols.copy()
             symbols.known.update(lengths)
         return symbols
+
+    def _of_members(self, symbols: Symbols, line: int) -> dict[str, Declared]:
+        """Return the rows and columns of matrices that another section declares otherwise."""
+        found: dict[str, Declared] = {}
+        for member in (each for every in self.members.values() for each in every):
+            said = symbols.known.get(key_of(member.name))
+            if said is None or not said.line or said.kind not in ("vector", "matrix"):
+                continue
+            if self.in_scope(member.line, line) and not self.in_scope(said.line, member.line):
+                known = _as_vector(member, symbols, sided=False)
+                found |= {key_of(member.name): known} if known is not None else {}
+        return found
 
     def _member(self, name: Name) -> Definition | None:
         """Return the row or the column of a matrix that a symbol with an index is."""
@@ -514,6 +517,16 @@ class Context:
         inverses = (e for node in nodes for e in walk(node) if is_pseudo_inverse(e))
         penrose = [h for e in inverses for h in of_pseudo_inverse(e)] if self.pseudo else []
         return [*found, *of_roots(names), *penrose]
+
+
+def _as_vector(member: Member, symbols: Symbols, sided: bool) -> Declared | None:
+    """Return a row or a column of a declared matrix as a vector as long."""
+    whole = symbols.lookup(member.whole)[1]
+    if whole is None or not (whole.rows and whole.cols):
+        return None
+    length = whole.cols if member.side == "row" else whole.rows
+    side = ("row", "column")[(member.side == "column") != member.turned] if sided else ""
+    return Declared("vector", length, line=member.line, full=full_key(member.name), side=side)
 
 
 def _is_in(definition: Definition, nodes: Sequence[Node]) -> bool:

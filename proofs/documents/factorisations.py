@@ -14,9 +14,9 @@ from typing import Any
 from otimes.algebra.notation.tree import Group, Name, Node, Power, Product, bare, mapped, walk
 
 FACTORS = re.compile(
-    r"\b(?:decomposes?|decomposed\s+as|factors?\s+as|factor(?:i[sz]e|ed|i[sz]ed)?|diagonali[sz]e|"
-    r"(?:singular\s+value|eigen-?(?:value)?|spectral|QR|polar)\s*decompositions?|SVDs?|"
-    r"factori[sz]ations?)(?:\s+(?:as|into|is|be|of|the|its|a|(?:OV|QK)|circuits?|products?))*"
+    r"\b(?:decompos(?:es?|ed|ing|ition)|factor(?:s|ed|i[sz]\w+)?|diagonali[sz]e\w*|"
+    r"eigen-?decompositions?|SVDs?)\b"
+    r"(?:\s+(?!(?:then|hence|so|that|thus|shows?|implies|where|if|with|and)\b)[\w-]+){0,6}"
     r"\s*[,:(]?\s*$",
     re.IGNORECASE,
 )
@@ -32,7 +32,9 @@ class Factorisation:
 
     def put_in(self, node: Node) -> Node:
         """Return a term with the value for the product, and its transpose for the reverse."""
-        turned = tuple(Power(e, "T") for e in reversed(self.factors))
+        turned = tuple(
+            e.base if isinstance(e, Power) else Power(e, "T") for e in reversed(self.factors)
+        )
 
         def change(part: Any) -> Any:
             if not isinstance(part, Product):
@@ -66,7 +68,8 @@ def factored(left: Node, right: Node, words: str, line: int) -> Factorisation | 
     factors = tuple(bare(factor) for factor in product.factors)
     known = Factorisation(factors, right, line)
     other = {e for e in walk(right) if isinstance(e, Name)}
-    plain = all(isinstance(e, Name) for e in factors)
+    bases = [bare(e.base) if isinstance(e, Power) and e.exponent == "T" else e for e in factors]
+    plain = all(isinstance(e, Name) for e in bases)
     return known if plain and len(other) > 1 and not other & known.names() else None
 
 

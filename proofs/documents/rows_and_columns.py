@@ -38,13 +38,16 @@ OF = (
 NAMES = r"(?P<names>⟦\d+⟧(?:\s*(?:,|and|to|,\s*(?:\\dots|…|\.\.\.)\s*,)\s*⟦\d+⟧){0,20})"
 SIDE = r"(?P<side>row|column)s?"
 IS = r"(?:is|are|be|for|denotes?)"
+LET = r"(?:and|let|with|where|write)"
 WITH = r"(?:with|whose|has|its|having)"
 SIDES = (
     rf"{NAMES},?\s+(?:is|are|be|for|denotes?|as|being)\s+(?:the\s+|its\s+)?{NTH}{SIDE}\s+{OF}",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,80}}?\band\s+{NAMES}\s+{IS}\s+its\s+{NTH}{SIDE}\b",
+    rf"(?P<whole>⟦\d+⟧){OTHERS}[^.;⟦]{{0,60}}?\b{LET}\s+{NAMES}\s+{IS}\s+their\s+{NTH}{SIDE}\b",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,40}}?\b{WITH}\s+{SIDE}\s+(?:are\s+)?{NAMES}",
     rf"(?P<whole>⟦\d+⟧)\s+(?:have\s+|has\s+)?the\s+{SIDE}\s+(?P<names>⟦\d+⟧)",
     rf"\b{SIDE}\s+{NAMES}\s+{OF}",
+    rf"{NAMES},?\s+(?:is|are|be|for|denotes?|as|being)\s+{SIDE}\s+(?:{M}|[a-z])\s+{OF}",
     rf"\bwith\s+{NAMES},?\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}",
     rf"\band\s+{NAMES}\s+the\s+{NTH.removesuffix('?')}{SIDE}\s+{OF}",
     rf"{NAMES},\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}(?=\s*(?:[.;:,)]|respectively\b))",
@@ -82,17 +85,17 @@ def _members(prose: Prose, match: re.Match[str], marks: list[str]) -> Iterator[M
     """Yield the members that a sentence names of matrices: one of each, or all of the only one."""
     numbers = map(int, re.findall(r"⟦(\d+)⟧", match["names"]))
     names = [each for number in numbers for each in _indexed(prose, number)]
-    if len(names) == 1 or len(marks) == 1:
-        marks = marks[:1] * len(names)
-    if len(marks) != len(names):
+    matrices = [each for mark in marks for each in _matrices(prose, mark)]
+    if len(names) == 1 or len(matrices) == 1:
+        matrices = matrices[:1] * len(names)
+    if len(matrices) != len(names):
         return  # which is of which matrix is not said
     line = prose.document.row(prose.offset(match.start()))
-    for (name, turned), mark in zip(names, marks, strict=True):
-        whole, across = _matrix(prose, mark)
+    for (name, turned), (whole, across) in zip(names, matrices, strict=True):
         side = match["side"].lower()
         if across:  # the columns of a transpose are rows, turned
             side, turned = {"row": "column", "column": "row"}[side], not turned
-        if whole is not None and (name.base, name.style) != (whole.base, whole.style):
+        if (name.base, name.style) != (whole.base, whole.style):
             yield Member(name, whole, side, line, turned)
 
 
@@ -104,20 +107,26 @@ def _statements(prose: Prose, number: int) -> list[Statement]:
         return []
 
 
-def _matrix(prose: Prose, mark: str) -> tuple[Name | None, bool]:
-    r"""Return the matrix that a formula is, declares or defines, and whether it is transposed.
+def _matrices(prose: Prose, mark: str) -> list[tuple[Name, bool]]:
+    r"""Return the matrices that a formula is, declares or defines, and whether it is transposed.
 
-    None if it is something else; `F \in ℝ^{d×m}` declares F.
+    None of what is something else; `F, G \in ℝ^{d×m}` declares two.
     """
     statements = _statements(prose, int(mark.strip("⟦⟧")))
     if len(statements) != 1 or statements[0].relations not in ((), (r"\in",), ("=",), (":=",)):
-        return None, False
-    name = bare(statements[0].terms[0])
-    across = isinstance(name, Power) and name.exponent == "T"
-    name = bare(name.base) if isinstance(name, Power) and across else name
-    is_matrix = isinstance(name, Name) and (name.base.isupper() or name.base[:2].istitle())
-    whole = name if isinstance(name, Name) and is_matrix and not name.select else None
-    return whole, across
+        return []
+    found = []
+    for name in map(bare, (*statements[0].subjects, statements[0].terms[0])):
+        across = isinstance(name, Power) and name.exponent == "T"
+        name = bare(name.base) if isinstance(name, Power) and across else name
+        if not isinstance(name, Name) or name.select:
+            return []
+        if any(slot.kind == "index" for slot in name.sub):
+            return []  # “the state $M_t = …$ with columns $k_t ∈ ℝ^r$” says that k_t is a column
+        if not (name.base.isupper() or name.base[:2].istitle()):
+            return []
+        found.append((name, across))
+    return found
 
 
 def _indexed(prose: Prose, number: int) -> Iterator[tuple[Name, bool]]:

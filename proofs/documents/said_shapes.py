@@ -23,9 +23,10 @@ from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.tables import shape_of
 
 KIND = r"(?:(?!not\b)\w+\s+)?(?:matrix\s+)?(?:of\s+)?(?:(?:shape|size|dimensions?)\s+)?"
+END = r"(?!\s*(?:to|or|and|if|when|after|unless|once|before)\b)"
 SAID = (
-    re.compile(rf"{M}\s+(?:is|has)\s+(?:an?\s+|the\s+|of\s+)?{KIND}{M}(?!\s*(?:to|or|and)\b)"),
-    re.compile(rf"{M}\s*[,(]\s*(?:which\s+is\s+)?(?:an?\s+|of\s+){KIND}{M}(?!\s*(?:to|or|and)\b)"),
+    re.compile(rf"{M}\s+(?:is|has)\s+(?:an?\s+|the\s+|of\s+)?{KIND}{M}{END}"),
+    re.compile(rf"{M}\s*[,(]\s*(?:which\s+is\s+)?(?:an?\s+|of\s+){KIND}{M}{END}"),
 )
 OF = re.compile(rf"\b(?:an?|the|this)\s+{M}\s+matrix\s+{M}", re.IGNORECASE)
 SHAPE = re.compile(r"cannot equate .*? \((\S+ × \S+)\) and \S")
@@ -75,7 +76,7 @@ def _wrong(
     own = {size for each in known if each is not None for size in (each.rows, each.cols)}
     if any(each is None or each.kind != "matrix" or not each.line for each in known):
         return None
-    if member.rows == member.cols or not {member.rows, member.cols} <= own:
+    if not {member.rows, member.cols} <= own:
         return None
     symbols.known["⟨said⟩"] = member
     try:

@@ -35,3 +35,15 @@ def test_a_product_is_not_factored_without_such_a_word() -> None:
         rf"{SHAPES}Hence $A B = U \Sigma Z^\top$. Then $B^\top A^\top = Z$."
     ).equations
     assert [each.verdict for each in found[-2:]] == ["needs-hypothesis", "shape"]
+
+
+@pytest.mark.parametrize(
+    ("equation", "verdict"),
+    [(r"B^\top B Q = Q \Lambda", "proved"), (r"B^\top B Q = \Lambda Q", "refuted")],
+)
+def test_a_gram_matrix_may_be_factored(equation: str, verdict: str) -> None:
+    said = (
+        r"Let $B, Q, \Lambda \in \mathbb{R}^{d \times d}$ with $Q^\top Q = I$. "
+        r"Diagonalise $B^\top B = Q \Lambda Q^\top$. "
+    )
+    assert check_text(f"{said}Then ${equation}$.").equations[-1].verdict == verdict

@@ -160,3 +160,31 @@ LISTED = r"Let $X = [x_1, \dots, x_n]$ be $d \times n$. "
 )
 def test_a_matrix_is_what_its_columns_are(said: str, value: str, verdict: str) -> None:
     assert last(f"{ONE_BY_ONE}{said}Then $H = {value}$.") == verdict
+
+
+ELSEWHERE = r"""# States
+
+The memory is $M_t = M_{t-1} + v_t k_t^\top$ with columns $k_t \in \mathbb{R}^r$ and
+$v_t \in \mathbb{R}^d$.
+
+# Rows
+
+Let $K, V \in \mathbb{R}^{n \times d}$. """
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Let $k_i$ and $v_i$ be the $i$-th rows of $K$ and $V$.",
+        "Here $k_i$ is row $i$ of $K$, and $v_i$ is row $i$ of $V$.",
+    ],
+)
+def test_rows_of_this_section_are_not_the_vectors_of_another(words: str) -> None:
+    assert last(rf"{ELSEWHERE}{words} Then $K^\top V = \sum_i k_i^\top v_i$.") == "proved"
+    assert last(rf"{ELSEWHERE}{words} Then $K^\top V = \sum_i v_i^\top k_i$.") == "refuted"
+
+
+def test_rows_are_those_of_the_matrices_named_together() -> None:
+    said = r"Let $K, V \in \mathbb{R}^{n \times d}$ and let $k_i$, $v_i$ denote their $i$-th rows. "
+    assert last(rf"{said}Then $K^\top V = \sum_i k_i^\top v_i$.") == "proved"
+    assert last(rf"{said}Then $K^\top V = \sum_i v_i^\top k_i$.") == "refuted"
