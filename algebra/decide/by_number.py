@@ -120,9 +120,8 @@ def every_depth(question: Question) -> Decision | None:
     claim = question.claim
     if question.read is not None:
         return None
-    if not (claim.depths or claim.orders):  # each number of layers is a free index
-        plain = partial(as_matrices, claim, question.nested, with_laws=False)
-        return within(INDUCTION, plain, FIRST) if claim.signature.indices else None
+    if not (claim.depths or claim.orders):  # each number of layers is an index
+        return within(INDUCTION, partial(as_matrices, claim, question.nested, False), FIRST)
     if claim.is_affine:  # such a claim has hypotheses that are slow to satisfy
         found = within(INDUCTION, partial(by_induction, claim, question.nested), RECURRENCE)
         if found is not None:

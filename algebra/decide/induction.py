@@ -81,7 +81,8 @@ class Induction:
 def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[sympy.Symbol]:
     """Return the symbols for numbers of layers, by name.
 
-    A size that is the exponent of a number is one as well.
+    A size that is the exponent of a number is one as well, and so is the number of terms of a sum
+    over numbers of layers, as in Σ_{j<m} Aʲ.
     """
     counts = frozenset().union(*map(_numbers_of_layers, expressions))
     counts |= {e for each in expressions for e in _exponents(each) if e in sizes}
@@ -93,7 +94,9 @@ def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[s
 
 @lru_cache(maxsize=4096)
 def _numbers_of_layers(e: Any) -> frozenset[Any]:
-    return frozenset(part.count for part in e.atoms(LayerProduct, OrderSum))
+    found = {part.count for part in e.atoms(LayerProduct, OrderSum)}
+    sums = [limit for part in e.atoms(HeadSum) for limit in part.limits]
+    return frozenset(found | {count for index, count in sums if index in found})
 
 
 @lru_cache(maxsize=4096)

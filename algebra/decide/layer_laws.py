@@ -290,7 +290,7 @@ def _plain(numbers: Iterable[Any]) -> bool:
 
 
 def beside(sides: Iterable[Any], products: Iterable[Any]) -> list[Any]:
-    """Return the matrices next to products in the sides, and at the ends of their layers."""
+    """Return the matrices next to products, or to sums with one, and at the ends of layers."""
     known, found = set(products), dict[Any, None]()
     for side in sides:
         for e in sympy.preorder_traversal(side):
@@ -298,7 +298,7 @@ def beside(sides: Iterable[Any], products: Iterable[Any]) -> list[Any]:
                 continue
             matrices = [a for a in e.args if a.is_Matrix]
             for k, one in enumerate(matrices):
-                if one in known:
+                if one in known or (isinstance(one, sympy.MatAdd) and known & {*one.args}):
                     found.update(dict.fromkeys(_runs(matrices[k + 1 :], known)))
                     found.update(dict.fromkeys(_runs(matrices[:k][::-1], known, turned=True)))
     return list(found)

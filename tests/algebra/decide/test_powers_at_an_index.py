@@ -27,7 +27,12 @@ def total(body: Any, count: Any = m) -> Any:
     return ot.HeadSum(body, (k, count))
 
 
+B, X = MatrixSymbol("B", n, n), MatrixSymbol("X", n, p)
 TRUE = {
+    "of one matrix": (total(power(k) * X), total(power(k)) * X),
+    "transposed": (total(power(k)).T, total(MatPow(A.T, k))),
+    "what commutes with A": (total(power(k)) * B, B * total(power(k)), [(A * B, B * A)]),
+    "in another basis": (total(MatPow(B * A * B.I, k)), B * total(power(k)) * B.I),
     "geometric": ((one - A) * total(power(k)), one - power(m)),
     "on the right": (total(power(k)) * (one - A), one - power(m)),
     "from one": ((one - A) * total(power(k + 1)), A - power(m + 1)),
@@ -102,6 +107,11 @@ def test_a_near_miss_is_refuted_at_its_numbers(claim: Any) -> None:
     name = next(name for name, other in FALSE.items() if other == claim)
     assert sums[name][0] != sums[name][1]
     assert (found.lhs, found.rhs) == sums[name]
+
+
+def test_sums_of_other_matrices_are_others() -> None:
+    assert decide(total(power(k)), total(MatPow(A.T, k))).status == "refuted"
+    assert decide(total(power(k)) * B, B * total(power(k))).status == "refuted"
 
 
 def test_a_negative_index_is_refused() -> None:
