@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Symbols
+from otimes.algebra.notation.symbols import Symbols, text_of
 from otimes.algebra.notation.tree import Node, latex, walk
-from otimes.proofs.documents.attempts import attempted, named
+from otimes.proofs.documents.attempts import attempted, named, symbols_in
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
@@ -91,7 +91,20 @@ def offered(
         for each in reversed([*context.candidates([lhs, rhs], line)])
     }
     found = [*reversed(different.values())][:MOST_HYPOTHESES]
+    sizes = symbols.sizes()
+    found = [each for each in found if not _is_decided(context, each, sizes)]
     return [each for each in found if _can_be_stated(lhs, rhs, each, symbols)]
+
+
+def _is_decided(context: Context, given: Hypothesis, sizes: set[str]) -> bool:
+    r"""Return whether a hypothesis is about symbols that definitions leave nothing open of.
+
+    `C = I - 1 1^\top / d` is what it is: that `C 1 = 0` is a claim.
+    """
+    used: dict[str, Definition] = {}
+    sides = [context.unfolded(side, used) for side in (given.lhs, given.rhs)]
+    names = [e for side in sides for e in symbols_in(side)]
+    return bool(used) and all(text_of(e) in sizes for e in names)
 
 
 def _can_be_stated(lhs: Node, rhs: Node, given: Hypothesis, symbols: Symbols) -> bool:

@@ -17,7 +17,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import Node, Statement, bare, latex
+from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
@@ -37,6 +39,7 @@ class Mistake(NamedTuple):
     `used` are those that it uses, `mended` their right sides with an edit that makes it true, by
     their LaTeX, and `against` the lines of those that say otherwise. `statement` tells the links of
     one chain from others; `edits` is how many edits the chain needs if the definitions are right.
+    `closed`: nothing is free in it but sizes, so that it is about one definition alone.
     """
 
     equation: Equation
@@ -45,6 +48,7 @@ class Mistake(NamedTuple):
     against: tuple[int, ...]
     statement: int
     edits: int
+    closed: bool
 
 
 @dataclass(slots=True)
@@ -88,6 +92,7 @@ class WrongDefinitions:
                         found.against,
                         start,
                         edits,
+                        self._is_closed(use),
                     )
                 )
                 if other is not None and beside < 0 and other.verdict == "definition":
@@ -117,6 +122,28 @@ class WrongDefinitions:
             if common and sum(needed.values()) > 1 and key in self.defined:
                 said = f"{key.text} = {common[0]}"
                 self._call_wrong(self.defined[key], said, [each.equation for each in using])
+
+        self._call_closed()
+
+    def _call_closed(self) -> None:
+        """Call a definition wrong that more equations about it alone contradict than follow."""
+        for line in sorted({key.line for each in self.wrong if each.closed for key in each.used}):
+            key = next((key for key in self.defined if key.line == line), None)
+            false = [e for e in self.wrong if e.closed and {k.line for k in e.used} == {line}]
+            true = [use for use in self.proved if line in {k.line for k in use.keys}]
+            many = len({each.statement for each in false})
+            definition = None if key is None else self.defined[key]
+            if definition is None or definition.verdict != "definition":
+                continue
+            if many > max(1, len(true)):
+                self._call_wrong(definition, "", [each.equation for each in false])
+
+    def _is_closed(self, use: Use) -> bool:
+        """Return whether an equation is about one definition, and leaves nothing open but sizes."""
+        sizes = self.context.symbols_at(use.line).sizes()
+        sides = [self.context.unfolded(side, {}, (), use.definitions) for side in use.sides]
+        free = [e for side in sides for e in symbols_in(side) if text_of(e) not in sizes]
+        return not free and len({key.line for key in use.keys}) == 1
 
     def _edits(self, key: Key, mistake: Mistake) -> list[str]:
         """Return the edits of a definition that mend an equation, and leave true what is proved."""
@@ -152,8 +179,9 @@ class WrongDefinitions:
         definition.suggestion = edited
         definition.related = tuple((each.cell, each.line) for each in false)
         said = " and ".join([", ".join(lines[:-1]), lines[-1]] if lines[1:] else lines)
-        contradicts = "contradict it, and follow" if lines[1:] else "contradicts it, and follows"
-        definition.why = self.document.named_lines(f"{said} {contradicts} after one edit of it")
+        contradict, follow = ("contradict", "follow") if lines[1:] else ("contradicts", "follows")
+        mended = f", and {follow} after one edit of it" if edited else ""
+        definition.why = self.document.named_lines(f"{said} {contradict} it{mended}")
 
 
 def _is_supported(found: Found) -> bool:

@@ -96,3 +96,18 @@ $$S = Q^\top K = X W_Q W_K^\top X^\top.$$"""
     assert (first.verdict, second.verdict) == ("shape", "shape")
     assert first.suggestion == "S = Q K^{T}"
     assert first.related == ((None, 4),)
+
+
+@pytest.mark.parametrize(
+    ("text", "verdicts"),
+    [
+        ("Then $C 1 = 0$. And $\\mathrm{tr}(C) = d - 1$.", "refuted refuted refuted"),
+        ("Then $C^\\top = C$. And $C 1 = 0$ and $C^2 = C$.", "refuted proved refuted refuted"),
+        ("Then $C^\\top = C$. And $C 1 = 0$.", "definition proved refuted"),
+        ("Then $C 1 = 0$.", "definition refuted"),
+    ],
+)
+def test_equations_about_a_definition_alone_contradict_it(text: str, verdicts: str) -> None:
+    said = "We set $C = I_d - 1 1^\\top$, a $d \\times d$ matrix.\n\n"
+    found = check_text(said + text).equations
+    assert " ".join(each.verdict for each in found) == verdicts
