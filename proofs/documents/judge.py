@@ -132,6 +132,9 @@ class Judge:
             last = next(before, None)
             if last is not None and self.context.in_scope(last.line, line):
                 given[text] = last
+        numbers = [is_value(side) for side in (lhs, rhs)]
+        if not (written or any(numbers)):  # a general claim, unless the numbers stand beside it
+            given = {t: d for t, d in given.items() if self.context.together(d.line, line)}
         for text, e in powers.items():
             if latex(e) in given:
                 base = given[latex(e)]

@@ -31,8 +31,9 @@ def grid(*entries: object) -> str:
         ("Take $w = \\begin{pmatrix} 1 & 2 \\end{pmatrix}$. Then $w X w^\\top = 9$.", "refuted"),
         (f"Then $N^2 = {grid(1, 2, 0, 1)}$.", "proved"),
         (f"Then $N^2 = {grid(1, 1, 0, 1)}$.", "refuted"),
-        ("Then $N^3 = 3 N - 2 I$.", "proved"),
-        ("Then $N^3 = N$.", "refuted"),
+        (f"Take $N = {grid(1, 1, 0, 1)}$. Then $N^3 = 3 N - 2 I$.", "proved"),
+        (f"Take $N = {grid(1, 1, 0, 1)}$. Then $N^3 = N$.", "refuted"),
+        ("Then $N^3 = N$.", "needs-hypothesis"),  # of any matrix, perhaps
         (f"{ANOTHER} Then $X N = {grid(2, 2, 0, 1)}$.", "proved"),
         (f"{ANOTHER} Then $X N = {grid(1, 1, 1, 3)}$.", "refuted"),
         (f"Let $T = X N$. Then $T = {grid(1, 1, 1, 3)}$.", "proved"),
