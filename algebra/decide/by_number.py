@@ -123,7 +123,10 @@ def every_depth(question: Question) -> Decision | None:
     if not (claim.depths or claim.orders):  # each number of layers is an index
         return within(INDUCTION, partial(as_matrices, claim, question.nested, False), FIRST)
     if claim.is_affine:  # such a claim has hypotheses that are slow to satisfy
-        found = within(INDUCTION, partial(by_induction, claim, question.nested), RECURRENCE)
+        plain = within(INDUCTION, partial(as_matrices, claim, question.nested, False), FIRST)
+        found = plain or within(
+            INDUCTION, partial(by_induction, claim, question.nested), RECURRENCE
+        )
         if found is not None:
             return found
     if claim.given:  # few numbers satisfy hypotheses: a short proof takes less time than a trial

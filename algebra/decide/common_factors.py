@@ -70,13 +70,20 @@ def _from(lemma: Claim, found: Decision, claim: Claim, decided: Decide) -> Decis
     whole.within = lemma.within
     with limited(min(SHORT * STEPS, steps_left())):
         made = decided(whole)
-    if made.status != "proved":
+    if made.status != "proved" or _is_over_index(made, claim):
         return None
     if not links:
         return made
     equal = tuple((link, (found,)) for link in links)
     proof = Proof("in parts", parts=ProofInParts(made, equal))
     return Decision("proved", "", claim, proof=proof, conditional=True)
+
+
+def _is_over_index(made: Decision, claim: Claim) -> bool:
+    """Return whether a proof is by induction over what is a free index of the claim."""
+    induction = made.proof.induction if made.proof is not None else None
+    indices = {index for index, _ in claim.signature.indices.values()}
+    return induction is not None and induction.plan.depth in indices
 
 
 def _factors(e: Any, last: bool) -> list[Any]:

@@ -25,7 +25,8 @@ i, j, l, h = sympy.symbols("i j l h", integer=True)  # noqa: E741 (the layer)
 a = sympy.Symbol("a", real=True)
 S, Y = Family("S", (n + 1,), d, k), Family("Y", (n + 1,), d, d)
 K, V, Q = Family("K", (n,), d, 1), Family("V", (n,), k, 1), Family("Q", (n,), d, 1)
-W, U = MatrixSymbol("W", d, d), MatrixSymbol("U", k, k)
+W, U = MatrixSymbol("W", d, d), MatrixSymbol("U", k, d)
+Z_ = Family("Z", (n + 1,), d, 1)
 ADDED = (S[l + 1], S[l] + K[l] * V[l].T)
 AT_I = (S[i + 1], S[i] + K[i] * V[i].T)  # of the index of the claim, and yet for all its values
 EMPTY = (S[0], ZeroMatrix(d, k))
@@ -90,6 +91,7 @@ TRUE = {
     ),
     "nothing new": (Y[i], W, [(Y[l + 1], Y[l]), (Y[0], W)]),
     "powers": (Y[i], W**i * Y[0], [TURNED]),
+    "powers that are read": (U * Z_[i], U * W**i * Z_[0], [(Z_[l + 1], W * Z_[l])]),
     "orthogonal": (
         Y[i].T * Y[i],
         Identity(d),
