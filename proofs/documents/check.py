@@ -100,7 +100,8 @@ def _checked(
     items = read_items(document, context)
     declare(items, context, document)
     prose = Prose(document)
-    read_gradients(prose, items)
+    gradients = read_gradients(prose, items)
+    context.gradients = [(each.offset, each.name, each.value) for each in gradients]
     said, words, convention, elementwise = said_in(prose)
     context.declared += [(each.key, each.declared) for each in said]
     declare_sides(prose, context, items)

@@ -117,6 +117,7 @@ class Context:
     parts: Mapping[int, Part] = field(default_factory=dict)  # that words say formulas are
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
     factorisations: list[Factorisation] = field(default_factory=list)
+    gradients: list[tuple[int, Name, Derivative]] = field(default_factory=list)  # in words
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     pseudo: bool = False  # whether the text is about pseudo-inverses
     sentence: str = ""  # the words of the sentence that is judged, without its formulas

@@ -7,13 +7,22 @@ gradient with respect to $M$”.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Derivative, Name, Node, Statement, bare, mapped
+from otimes.algebra.notation.tree import (
+    Derivative,
+    Name,
+    Node,
+    Statement,
+    bare,
+    latex,
+    mapped,
+    walk,
+)
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.prose import Prose
 
@@ -22,12 +31,18 @@ LOSS = (
     r"\s+of\s+(?:the\s+|a\s+|our\s+)?(?:(?:\w+\s+){0,2}?(?:loss|cost|objective)"
     r"(?:\s+function)?(?:\s+⟦(?P<loss>\d+)⟧)?|(?:(?:number|scalar)\s+)?⟦(?P<number>\d+)⟧)"
 )
-BY = (
-    r"(?:,?\s+(?:by|with\s+respect\s+to|w\.r\.t\.?|at|to|for)\s+(?:(?:an?|the|any|each|every)\s+)?"
-    r"(?:(?:matrix|vector|array|tensor|variable|symbol|quantity)\s+)?⟦(?P<at>\d+)⟧)"
-)
+BY = r"(?:,?\s+(?:by|with\s+respect\s+to|w\.r\.t\.?|at|to|for)\s+(?:[a-z]+\s+){0,3}?⟦(?P<at>\d+)⟧)"
 VERB = r",?\s+(?:for|denotes?|to\s+denote|be|is|means?|as|stands?\s+for)\s+(?:the\s+)?"
 IS = re.compile(rf"⟦(?P<name>\d+)⟧{VERB}{OF}(?:{LOSS})?{BY}?", re.IGNORECASE)
+OF_ONE = (
+    re.compile(rf"\b{OF}\s+⟦(?P<name>\d+)⟧{LOSS}{BY}", re.IGNORECASE),
+    re.compile(rf"\b{OF}(?:{LOSS})?{BY}\s+(?:is|be|by|as)\s+⟦(?P<name>\d+)⟧", re.IGNORECASE),
+)
+# The loss of one of several examples is another number than that of all.
+OF_PART = re.compile(
+    r"\b(?:per|each|single|individual|one)\b|\b(?:example|sample|token)s?\b", re.IGNORECASE
+)
+SPOKEN = re.compile(rf"\b{OF}\b", re.IGNORECASE)
 EQUAL = re.compile(rf"⟦(?P<name>\d+)⟧{VERB}⟦(?P<derivative>\d+)⟧", re.IGNORECASE)
 WORD = re.compile(
     r"\b(?P<word>bar|overbar|overline|hat|tilde)s?(?:\s+(?:over|on|above)\s+[^.]{0,40}?)?\s+"
@@ -47,6 +62,7 @@ class Gradients:
     offset: int
     marks: tuple[str, ...] = ()
     letter: str = ""
+    spoken: bool = False  # only where the words of a sentence name gradients
 
     def at(self, name: Name) -> Derivative | None:
         """Return the derivative that a symbol is, or None."""
@@ -63,15 +79,57 @@ class Gradients:
         return Derivative(self.target, variable, span=name.span)
 
 
-def read_gradients(prose: Prose, items: Iterable[Item]) -> None:
-    """Put derivatives in the statements of items for the symbols that a text writes for them."""
-    said = [*_said(prose)]
+@dataclass(frozen=True, slots=True)
+class GradientNamed:
+    """A symbol that a text says is one gradient: “let $G$ be the gradient by $Y$”."""
+
+    name: Name
+    value: Derivative
+    offset: int
+
+
+def read_gradients(prose: Prose, items: Sequence[Item]) -> list[GradientNamed]:
+    """Return the gradients that a text names, and put in items those for which it has a sign."""
+    loss = _loss(items)
+    said = [*_said(prose, loss)]
+    named = [*_named(prose, loss)]
+    said += [
+        Gradients(each.value.target, each.offset, letter=each.name.base, spoken=True)
+        for each in named
+        if not each.name.sub
+    ]
     document = prose.document
     for item in items if said else ():
         for each in said:
             row = document.row(each.offset)
-            if item.formula.start > each.offset and document.is_in_scope(row, item.line):
+            if item.formula.start <= each.offset or not document.is_in_scope(row, item.line):
+                continue
+            if not each.spoken or SPOKEN.search(document.sentence(item.formula)):
                 item.statements = [_with(each, statement) for statement in item.statements]
+    return named
+
+
+def _loss(items: Iterable[Item]) -> Node:
+    """Return the number of which a text has derivatives, ℓ if these are of several or of none."""
+    every = (e for item in items for s in item.statements for e in walk(s))
+    found = {latex(e.target): e.target for e in every if isinstance(e, Derivative)}
+    target = bare(next(iter(found.values()))) if len(found) == 1 else ELL
+    return replace(target, span=(0, 0)) if isinstance(target, Name) else ELL
+
+
+def _named(prose: Prose, loss: Node) -> Iterator[GradientNamed]:
+    """Yield the symbols that a text says are gradients at one symbol."""
+    for pattern in (IS, *OF_ONE):
+        for match in pattern.finditer(prose.text):
+            names = prose.subjects(f"⟦{match['name']}⟧")
+            variable = _symbol(prose, match["at"])
+            target = _symbol(prose, match["loss"] or match["number"]) or loss
+            sure = match["loss"] or match["number"] or "loss" in match[0] or "cost" in match[0]
+            sure = sure and not OF_PART.search(match[0])
+            if not sure or variable is None or len(names) != 1 or names[0].marks or names[0].sub:
+                continue
+            value = Derivative(target, variable)
+            yield GradientNamed(replace(names[0], span=(0, 0)), value, prose.offset(match.end()))
 
 
 def _with(said: Gradients, statement: Statement) -> Statement:
@@ -84,10 +142,10 @@ def _with(said: Gradients, statement: Statement) -> Statement:
     return changed
 
 
-def _said(prose: Prose) -> Iterator[Gradients]:
+def _said(prose: Prose, loss: Node) -> Iterator[Gradients]:
     for match in IS.finditer(prose.text):
         if any(match[group] for group in ("loss", "number", "at")) or " loss" in match[0]:
-            target = _symbol(prose, match["loss"] or match["number"]) or ELL
+            target = _symbol(prose, match["loss"] or match["number"]) or loss
             yield from _of(prose, match, target, _symbol(prose, match["at"]))
     for match in EQUAL.finditer(prose.text):
         found = _term(prose, match["derivative"])
@@ -98,7 +156,7 @@ def _said(prose: Prose) -> Iterator[Gradients]:
     for match in WORD.finditer(prose.text):
         word = match["word"].lower()
         marks = BARS if word in ("bar", "overbar", "overline") else (word, f"wide{word}")
-        target = _symbol(prose, match["loss"] or match["number"]) or ELL
+        target = _symbol(prose, match["loss"] or match["number"]) or loss
         yield Gradients(target, prose.offset(match.end()), marks)
 
 

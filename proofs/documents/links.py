@@ -118,6 +118,11 @@ CHOSEN = re.compile(
     r"learn\w*|fit\w*|tun\w+|pick\w*|select\w*)\b",
     re.IGNORECASE,
 )
+# “If $G$ is the gradient of the loss by $Y$” says what G is.
+GRADIENT_IF = re.compile(
+    r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b)",
+    re.IGNORECASE,
+)
 MACRO = re.compile(r"\\[A-Za-z]+")
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
@@ -132,7 +137,10 @@ class LinkChecker(Definitions):
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
         self.wrong = WrongDefinitions(document, context)
-        self.said = 0  # how many of the columns of ones that words name are defined
+        ones = [(offset, name, None) for offset, name in context.ones]
+        self.named: list[tuple[int, Name, Node | None]] = [*ones, *context.gradients]
+        self.named.sort(key=lambda each: each[0])
+        self.said = 0  # how many of the symbols that words define are defined
 
     def equations(self, on_progress: Callable[[int, int], None] | None = None) -> list[Equation]:
         """Return the equations of the formulas, with their verdicts."""
@@ -151,14 +159,16 @@ class LinkChecker(Definitions):
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
         self._leave_cases(item.line)
-        while self.said < len(self.context.ones):
-            offset, name = self.context.ones[self.said]
+        while self.said < len(self.named):
+            offset, name, value = self.named[self.said]
             if offset > item.formula.start:
                 break
             self.said += 1
             row = self.document.row(offset)
+            if value is not None:
+                self.context.definitions.pop(latex(name), None)
             if not is_constant(name):
-                self.context.define(name, self._ones(name, row), row)
+                self.context.define(name, value or self._ones(name, row), row)
         if item.error is not None:
             if self._states(item):
                 yield self._unread(item, item.error)
@@ -684,7 +694,7 @@ class LinkChecker(Definitions):
             if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
                 why = "true if the derivative has the shape of the transpose"
                 return Found("needs-hypothesis", why)
-            if has_assumption(self.document.sentence_before(item.formula)):
+            if has_assumption(GRADIENT_IF.sub("", self.document.sentence_before(item.formula))):
                 return None
             single = not isinstance(bare(chain.other), Sum)  # another dependence adds a term
             if not (chain.whole or single) and found.edit in ("", "term"):

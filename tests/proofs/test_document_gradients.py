@@ -27,6 +27,31 @@ def test_a_marked_symbol_is_the_gradient_that_the_text_says(words: str, sign: st
     assert two.suggestion in (rf"{x} = {y} W^{{T}}", rf"{x} = {y} W^\top")
 
 
+NAMED = [
+    r"Let $G \in \mathbb{R}^{n \times n}$ be the gradient of the loss $L$ with respect to $Y$. ",
+    r"Denote the gradient of the loss with respect to the output $Y$ by $G$. ",
+    r"If $G$ is the gradient of the loss by $Y$, the gradients are these: ",
+]
+
+
+@pytest.mark.parametrize("words", NAMED)
+def test_a_gradient_that_words_name_counts_in_the_chain_rule(words: str) -> None:
+    for sign in (r"\nabla_%s L", "G_%s"):
+        w, x = (sign % letter for letter in "WX")
+        if ("these" in words) != ("G" in w):
+            continue
+        true, false = rf"${w} = X^\top G$ and ${x} = G W^\top$", rf"${w} = G X^\top$, ${x} = W G$"
+        for claims, verdict in ((true, "proved"), (false, "refuted")):
+            *_, one, two = check_text(f"{LINEAR}{words}{claims}.").equations
+            assert [one.verdict, two.verdict] == [verdict, verdict]
+
+
+def test_the_loss_of_one_example_is_another_number() -> None:
+    words = r"Let $G$ be the gradient of the per-example loss with respect to $Y$. "
+    found = check_text(rf"{LINEAR}{words}$\nabla_W L = \frac{{1}}{{n}} X^\top G$.").equations
+    assert found[-1].verdict == "definition"
+
+
 def test_a_mark_that_is_no_gradient_stays_a_mark() -> None:
     words = r"Write $\bar{x}$ for the mean of $x$, and $\dot{y}$ for the derivative of $y$ by $t$. "
     *_, mean, speed = check_text(rf"{words}$\bar{{x}} = B x$, $\dot{{y}} = A y$.").equations
