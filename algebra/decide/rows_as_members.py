@@ -77,7 +77,10 @@ def as_members(lhs: Any, rhs: Any, given: Sequence[Any]) -> tuple[Any, Any, list
     plain = [each for each in pairs if isinstance(each, tuple | list) and len(each) == 2]
     if len(plain) < len(pairs):
         return None
-    sides = [*map(sympy.sympify, (lhs, rhs, *[side for pair in plain for side in pair]))]
+    stated_sides = [lhs, rhs, *[side for pair in plain for side in pair]]
+    if not all(isinstance(side, sympy.Basic | int) for side in stated_sides):
+        return None
+    sides = [*map(sympy.sympify, stated_sides)]
     rows = _Rows(sides, at_any=True)
     made = [rows.members(side) for side in sides]
     indices = {i for e in made for m in e.atoms(FamilyMember) for i in m.indices}
