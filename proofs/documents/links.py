@@ -869,6 +869,8 @@ class LinkChecker(Definitions):
             return Found("definition", "it is assumed")
         product = factored(left, right, words, item.line) if first else None
         defined = self.context.definitions.keys()
+        if product is not None and self.judge.shapes([left, right], item.line, source) is not None:
+            product = None  # as with the square of a rectangular matrix
         if product is not None and not {latex(e) for e in walk(right)} & defined:
             self.context.factorisations.append(product)
             return Found("definition", "it says what a product is")

@@ -47,3 +47,12 @@ def test_a_gram_matrix_may_be_factored(equation: str, verdict: str) -> None:
         r"Diagonalise $B^\top B = Q \Lambda Q^\top$. "
     )
     assert check_text(f"{said}Then ${equation}$.").equations[-1].verdict == verdict
+
+
+def test_what_does_not_conform_is_put_in_for_no_product() -> None:
+    said = (
+        r"Let $A, \Sigma \in \mathbb{R}^{m \times n}$ and $V \in \mathbb{R}^{n \times n}$. "
+        r"There is an eigendecomposition $A^\top A = V \Sigma^2 V^\top$. "
+    )
+    found = check_text(rf"{said}Then $A^\top A = A^\top A V V^\top$.").equations
+    assert [each.verdict == "shape" for each in found[-2:]] == [True, False]
