@@ -129,7 +129,8 @@ class Operations(Printed):
             size = size_of(below) if isinstance(below, Name) and self._is_size(below) else None
             if size is not None and (above is None or isinstance(bare(above), Number)):
                 for typed, factor, _ in parts:
-                    if _is_ones(factor) and typed.shape is not None:
+                    ones = _is_ones(factor) or _is_one(factor) or _is_ones_row(factor)
+                    if ones and typed.shape is not None:
                         self.likely += [(each, size) for each in typed.shape]
 
     def _ones_column(self, shape: Shape) -> Any:

@@ -16,8 +16,19 @@ from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
-from otimes.algebra.notation.tree import Grid, Indexed, Name, Node, Power, bare, latex, walk
+from otimes.algebra.notation.tree import (
+    Apply,
+    Grid,
+    Indexed,
+    Name,
+    Node,
+    Power,
+    bare,
+    latex,
+    walk,
+)
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared
+from otimes.algebra.notation.vocabulary import ELEMENTWISE, FUNCTIONS
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.found import Found
 
@@ -85,7 +96,8 @@ def in_every_reading(
                 conforming.append((kinds, trial))
         written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
         blocks = all(error.startswith("a block is") for error in usual)
-        if not conforming and usual and NARROW not in usual and (blocks or not written):
+        sure = (blocks or not written) and not _has_open_function([lhs, rhs], symbols)
+        if not conforming and usual and NARROW not in usual and sure:
             return Found("shape", usual[0])
         if not 0 < len(conforming) <= MOST_READINGS or not any(map(_is_usual, conforming)):
             return None
@@ -110,6 +122,21 @@ def in_every_reading(
     kinds, each = true[0]
     said = ", ".join(f"{text} is {SAID[kind]}" for text, kind in kinds.items())
     return Found("needs-hypothesis", f"true if {said}", reading=each.reading)
+
+
+def _has_open_function(terms: Sequence[Node], symbols: Symbols) -> bool:
+    r"""Return whether a function of which nothing is said is applied to different arguments.
+
+    `\phi(W x)` may be a column and `\phi(w^\top x)` a number.
+    """
+    known = {each for each in FUNCTIONS if len(each) > 1 and each[0] != "\\"}
+    known |= set(ELEMENTWISE) | symbols.elementwise
+    applied: dict[str, set[str]] = {}
+    for e in (e for term in terms for e in walk(term)):
+        if isinstance(e, Apply) and e.function.base not in known:
+            arguments = ",".join(map(latex, e.arguments))
+            applied.setdefault(latex(e.function), set()).add(arguments)
+    return any(len(each) > 1 for each in applied.values())
 
 
 def misfit(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:

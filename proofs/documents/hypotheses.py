@@ -198,6 +198,9 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
             yield Hypothesis(Tensor(r"\odot", (name, name)), name, origin, False)
     elif word == "row-stochastic":
         yield Hypothesis(Product((name, ones), ("", "")), ones, origin, False)
+    elif word == "column-stochastic":
+        row = Power(ones, "T")
+        yield Hypothesis(Product((row, name), ("", "")), row, origin, False)
     elif word in ("symmetric", "diagonal"):
         yield Hypothesis(turned, name, origin, False)
         if word == "diagonal":

@@ -145,8 +145,11 @@ HYPOTHESES = {
     "permutation": re.compile(r"\bpermutations?\b", re.IGNORECASE),
     "rotation": re.compile(r"\brotations?\b|\bunitary\b", re.IGNORECASE),
     "row-stochastic": re.compile(r"row[- ]stochastic|"
-                                 r"rows? (?:(?:each|that|which) )?sums? to (?:one|1)|"
-                                 r"each row (?:adds up|sums) to (?:one|1)", re.IGNORECASE),
+                                 r"rows?(?: of ⟦\d+⟧)? (?:(?:each|that|which|all) )?"
+                                 r"(?:sums?|adds? up) to (?:one|1)\b", re.IGNORECASE),
+    "column-stochastic": re.compile(r"column[- ]stochastic|"
+                                    r"columns?(?: of ⟦\d+⟧)? (?:(?:each|that|which|all) )?"
+                                    r"(?:sums?|adds? up) to (?:one|1)\b", re.IGNORECASE),
     "symmetric": re.compile(r"(?<!anti)(?<!non)(?<!a)\bsymmetric\b(?! (?:part|component))|"
                             r"\bcovariance\b|"
                             r"\bpositive[- ](?:semi-?)?definite\b", re.IGNORECASE),

@@ -191,3 +191,22 @@ Let $Q_l \in \mathbb{R}^{d \times k}$. The block is $V = Q_l^\top W Q_l$, and $f
 )
 def test_a_definition_in_other_letters_is_not_accused(text: str) -> None:
     assert check_text("Text on $n$.\n\n" + text).passed
+
+
+def test_a_function_of_which_nothing_is_said_may_have_values_of_several_shapes() -> None:
+    text = r"""Let $W_1 \in \mathbb{R}^{q \times d}$ and $W_2 \in \mathbb{R}^{d \times q}$. If $r_k^\top$ denotes
+the $k$-th row of $W_1$ and $w_k$ denotes the $k$-th column of $W_2$, this is
+$W_2 \, \phi(W_1 x) = \sum_{k=1}^{q} \phi(r_k^\top x) \, w_k$."""
+    assert check_text(text).equations[-1].verdict not in ("shape", "refuted")
+
+
+def test_columns_that_sum_to_one_are_a_hypothesis() -> None:
+    text = r"Let $A \in \mathbb{R}^{n \times n}$, where $e \in \mathbb{R}^n$ denotes the column of ones. "
+    claim = r"Every column of $A$ sums to one, $e^\top A = e^\top$."
+    found = check_text(text + claim).equations[-1]
+    assert (found.verdict, "column-stochastic" in found.why) == ("needs-hypothesis", True)
+
+
+def test_plain_ones_have_as_many_entries_as_they_are_averaged_over() -> None:
+    text = r"We set $P = I - \frac{1}{d} 1 1^\top$ with $x \in \mathbb{R}^d$. Then $P^2 = P$."
+    assert check_text(text).equations[-1].verdict == "proved"
