@@ -95,6 +95,8 @@ def _members(prose: Prose, match: re.Match[str], marks: list[str]) -> Iterator[M
         side = match["side"].lower()
         if across:  # the columns of a transpose are rows, turned
             side, turned = {"row": "column", "column": "row"}[side], not turned
+        if set(name.sub) & set(whole.sub):
+            continue  # “the state $M_t = …$ with columns $k_t ∈ ℝ^r$” says that k_t is a column
         if (name.base, name.style) != (whole.base, whole.style):
             yield Member(name, whole, side, line, turned)
 
@@ -121,8 +123,6 @@ def _matrices(prose: Prose, mark: str) -> list[tuple[Name, bool]]:
         name = bare(name.base) if isinstance(name, Power) and across else name
         if not isinstance(name, Name) or name.select:
             return []
-        if any(slot.kind == "index" for slot in name.sub):
-            return []  # “the state $M_t = …$ with columns $k_t ∈ ℝ^r$” says that k_t is a column
         if not (name.base.isupper() or name.base[:2].istitle()):
             return []
         found.append((name, across))
