@@ -55,6 +55,7 @@ TRACES = ("tr", "Tr", "trace", "Trace")
 COMMUTE = "commute, which is an assumption"
 ASSUMPTION = "it is an assumption about"
 DIFFER = "the sides differ at exact numbers"
+MOST_CANCELLING = 5  # products that are taken for the identity
 SOON = 12  # lines after a claim, on which an assumption may be stated
 
 
@@ -302,15 +303,26 @@ class FalseClaim:
         return next((key_of(e) for e in self._names() if _without_indices(e) == text), text)
 
     def _cancelling(self) -> str:
-        """Return two neighbours on one side whose product would have to be the identity."""
+        """Return products of neighbours on one side that would have to be the identity.
+
+        They are of two symbols, or of a symbol and its transpose.
+        """
         left, right = (set(map(latex, symbols_in(side))) for side in (self.lhs, self.rhs))
+        pairs: dict[str, Hypothesis] = {}
         for e in (e for side in (self.lhs, self.rhs) for e in walk(side)):
             for a, b in pairwise(map(bare, e.factors)) if isinstance(e, Product) else ():
-                if {latex(a), latex(b)} <= left ^ right:
-                    given = Hypothesis(Product((a, b), ("", "")), Name("I"), "", False)
-                    verdict, _ = attempted(self.lhs, self.rhs, [given], self.symbols)
-                    if verdict is not None and verdict.status == "proved":
-                        return str(given)
+                names = {latex(name) for part in (a, b) for name in symbols_in(part)}
+                turned = [isinstance(part, Power) and part.exponent == "T" for part in (a, b)]
+                gram = len(names) == 1 and turned[0] != turned[1]
+                plain = isinstance(a, Name) and isinstance(b, Name)
+                if names <= left ^ right and (gram or plain):
+                    product = Product((a, b), ("", ""))
+                    pairs[latex(product)] = Hypothesis(product, Name("I"), "", False)
+        every = [*pairs.values()][:MOST_CANCELLING]
+        for given in (*[[each] for each in every], every) if every else ():
+            verdict, _ = attempted(self.lhs, self.rhs, given, self.symbols)
+            if verdict is not None and verdict.status == "proved":
+                return "; ".join(map(str, given))
         return ""
 
 

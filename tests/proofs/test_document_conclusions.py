@@ -70,3 +70,9 @@ def test_a_second_statement_of_a_definition_conforms() -> None:
 def test_a_conclusion_from_a_definition_assumes_nothing(text: str, verdict: str) -> None:
     said = r"Let $S \in \mathbb{R}^{n \times n}$. The pattern is $A = \mathrm{softmax}(S)$, "
     assert check_text(said + text).equations[-1].verdict == verdict
+
+
+def test_factors_that_would_be_the_identity_are_asked_for() -> None:
+    said = r"Let $A$ be $m \times n$, $U$ be $m \times m$ and $V$ be $n \times n$. "
+    found = check_text(said + r"In action: $2 A = 2 U U^\top A V V^\top$.").equations[-1]
+    assert (found.verdict, found.why.count("= I")) == ("needs-hypothesis", 2)
