@@ -6,6 +6,7 @@ Both sides are computed with exact numbers.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 import sympy
@@ -43,6 +44,9 @@ def computed(context: Context, left: Node, right: Node, line: int) -> Found | No
 
     def given(text: str) -> Node | None:
         known = context.definitions.get(text, ())
+        if not known:  # several numbers, or others than in a section before
+            every = (d for d in reversed(context.numbers.get(text, ())) if d.line <= line)
+            known = [*islice(every, 1)]
         if len(known) != 1 or not context.in_scope(known[0].line, line):
             return None
         used[text] = known[0]

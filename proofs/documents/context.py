@@ -52,7 +52,7 @@ from otimes.proofs.documents.hypotheses import (
     patterns,
     with_superscripts,
 )
-from otimes.proofs.documents.instances import instance, is_generic
+from otimes.proofs.documents.instances import apart, instance, is_generic
 from otimes.proofs.documents.members import Member, Part
 from otimes.proofs.documents.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
 from otimes.proofs.documents.recurrences import (
@@ -255,6 +255,10 @@ class Context:
             if part is not None:
                 found[text] = part
             known = found.get(text) or next(iter(self.definitions.get(text, ())), None)
+            if known is not None and text not in found and not only_weights:
+                rhs = apart(known.rhs, nodes)
+                if rhs is not known.rhs:
+                    found[text] = known = Definition(known.lhs, rhs, known.line)
             if known is None or only_weights or len(names) > MOST_NAMES:
                 continue
             if not self.lists_members(known):

@@ -249,7 +249,8 @@ class Definitions:
         if not isinstance(name, Name) or not isinstance(bare(value), Grid):
             return
         known = self.context.definitions.get(text)
-        if is_value(value) and (not known or is_value(known[0].rhs)):
+        elsewhere = known and not self.context.in_scope(known[0].line, item.line)
+        if is_value(value) and (not known or elsewhere or is_value(known[0].rhs)):
             numbers = Definition(name, value, item.line)
             self.context.numbers.setdefault(text, []).append(numbers)
         if text in self.context.definitions or text in self.given_numbers:

@@ -56,6 +56,11 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
         written = not isinstance(bare(asked.target), Name)
         value = Group(Derivative(Group(whole), asked.variable), stands_for=asked)
         return Chain(value, right, written and not used, named(used) or "its left side")
+    said = _as_function(context, here, asked)
+    if said is not None:  # `\ell(W) = …`
+        whole = context.unfolded(said.rhs, used, _depending(context, here, at))
+        value = Group(Derivative(Group(whole), asked.variable), stands_for=asked)
+        return Chain(value, right, False, named({latex(said.lhs): said, **used}))
     other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
     terms: list[Node] = []
     between = {latex(e): e for e in walk(other) if isinstance(e, Derivative)}
@@ -82,6 +87,17 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
 def _in_scope(context: Context, line: int) -> list[str]:
     every = context.definitions.items()
     return [text for text, known in every if known and context.in_scope(known[0].line, line)]
+
+
+def _as_function(context: Context, here: list[str], asked: Derivative) -> Definition | None:
+    r"""Return the definition of a number as a function of the matrix: `\ell(W) = …`."""
+    for text in here:
+        known = context.definitions[text][0]
+        if isinstance(known.lhs, Apply) and known.lhs.function == bare(asked.target):
+            arguments = [latex(bare(each)) for each in known.lhs.arguments]
+            if arguments == [latex(asked.variable)] and _has(known.rhs, arguments[0]):
+                return known
+    return None
 
 
 def _is_gradient(context: Context, text: str) -> bool:

@@ -17,11 +17,12 @@ above, for a symbol with fewer, as when a text goes on about one head.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
 from otimes.algebra.notation.affine import (
+    Affine,
     affine,
     is_in_range,
     is_mentioned,
@@ -29,7 +30,7 @@ from otimes.algebra.notation.affine import (
     moved,
     without_ends,
 )
-from otimes.algebra.notation.tree import Indexed, Name, Node, Slot, mapped, walk
+from otimes.algebra.notation.tree import Entry, Indexed, Name, Node, Slot, mapped, walk
 
 LETTERS = frozenset("hijklmnpqstu")
 PAIR = re.compile(r"([a-z])\s*[-+]\s*([a-z])")
@@ -47,11 +48,62 @@ def instance(lhs: Node, rhs: Node, name: Name, sizes: Collection[str]) -> Node |
     bound = {index for e in walk(rhs) if isinstance(e, Indexed) for index in e.indices}
     slots = [*zip(lhs.sub, name.sub, strict=False), *zip(lhs.sup, name.sup, strict=False)]
     others = " ".join(slot.text for _, slot in slots)
-    if bound & _letters(lhs) or any(is_mentioned(index, others) for index in bound):
+    if bound & _letters(lhs):
         return None
+    for index in sorted(index for index in bound if is_mentioned(index, others)):
+        taken = {slot.text for e in walk(rhs) for slot in _slots_of(e)} | bound | {*others.split()}
+        free = sorted(LETTERS - taken - {*sizes})
+        if not free:
+            return None
+        rhs = with_bound(rhs, index, free[0])
+        bound |= {free[0]}
     if len(lhs.sub) == len(name.sub) and len(lhs.sup) == len(name.sup):
         return _lined_up(lhs, rhs, name)
     return _with_others_above(lhs, rhs, name)
+
+
+def with_bound(node: Any, index: str, other: str) -> Any:
+    r"""Return a term with another letter for an index over which sums run.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> from otimes.algebra.notation.tree import latex
+    >>> latex(with_bound(parse_formula(r"\sum_{j \le i} A_{ij} x_j")[0].terms[0], "j", "k"))
+    '\\sum_{k\\le i} A_{i,k} x_{k}'
+    """
+
+    def change(part: Any) -> Any:
+        if not isinstance(part, Indexed) or index not in part.indices:
+            return None
+        letters = tuple(other if each == index else each for each in part.indices)
+        lower = re.sub(rf"(?<![a-zA-Z\\]){re.escape(index)}(?![a-zA-Z])", other, part.lower)
+        body = moved(part.body, {index: Affine(other, 0)})
+        return replace(part, indices=letters, lower=lower, body=body)
+
+    return mapped(node, change)
+
+
+def apart(node: Node, others: Sequence[Node]) -> Node:
+    """Return a term with other letters for the indices it binds that are free in others."""
+    bound = {index for e in walk(node) if isinstance(e, Indexed) for index in e.indices}
+    if not bound:
+        return node
+    parts = [e for other in others for e in walk(other)]
+    theirs = {index for e in parts if isinstance(e, Indexed) for index in e.indices}
+    free = {at.letter for e in parts for slot in _slots_of(e) if (at := affine(slot))} - theirs
+    taken = {at.letter for e in walk(node) for slot in _slots_of(e) if (at := affine(slot))}
+    for index in sorted(bound & free):
+        letters = sorted(LETTERS - taken - bound - free - theirs)
+        if not letters:
+            return node
+        node = with_bound(node, index, letters[0])
+        taken.add(letters[0])
+    return node
+
+
+def _slots_of(node: Node) -> tuple[Slot, ...]:
+    if isinstance(node, Name):
+        return (*node.sub, *node.sup)
+    return node.indices if isinstance(node, Entry) else ()
 
 
 def _letters(name: Name) -> set[str]:

@@ -145,6 +145,7 @@ def order_of_vec(text: str) -> str:
     found = [
         *re.findall(r"stack(?:s|ing)?(?: the| its| all)? (row|column)s", text, re.IGNORECASE),
         *re.findall(r"\b(row|column)[- ]stack(?:ing|ed)\b", text, re.IGNORECASE),
+        *re.findall(r"\b(row|column)s (?:are )?stacked\b", text, re.IGNORECASE),
         *re.findall(r"\b(row|column)[- ](?:major|wise)\s+vec", text, re.IGNORECASE),
     ]
     kinds = {each.lower() for each in found}

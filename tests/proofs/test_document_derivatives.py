@@ -36,6 +36,8 @@ CLAIMS = [
     (MAP + r"$$\nabla_W \tfrac12 \|W x - y\|^2 = 2 (W x - y) x^\top$$", "refuted"),
     (MAP + r"$$\nabla_W \|W x - y\|^2 = (W x - y) x^\top$$", "refuted"),
     (MAP + r"$$\nabla_x \|W x - y\|^2 = 2 W (W x - y)$$", "shape"),
+    (MAP + r"The loss is $\ell(W) = \frac12 \|W x - y\|^2$. $$\nabla_W \ell = (W x - y) x^\top$$", "proved"),
+    (MAP + r"The loss is $\ell(W) = \frac12 \|W x - y\|^2$. $$\nabla_W \ell = (y - W x) x^\top$$", "refuted"),
     (MAP + r"Let $\ell = \|W x - y\|^2$. $$\nabla_x \ell = 2 W^\top (W x - y)$$", "proved"),
 ]  # fmt: skip
 

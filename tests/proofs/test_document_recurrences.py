@@ -138,3 +138,16 @@ Let $x^l \in \mathbb{R}^d$ and $a^l \in \mathbb{R}^d$, with $x^L = x^0 + \sum_{l
 def test_a_sum_up_to_a_capital_letter_has_that_many_terms(right: str, verdict: str) -> None:
     """What the letter stands for in another section is no end of a sum."""
     assert check_text(f"{LOGITS}$W x^L = {right}$.").equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"y_j = \sum_k A_{jk} x_k", "proved"),
+        (r"y_j = \sum_k A_{kj} x_k", "refuted"),
+        (r"x_i^\top y_j = \sum_k A_{jk} x_i^\top x_k", "proved"),
+    ],
+)
+def test_a_definition_binds_no_index_of_the_claim(claim: str, verdict: str) -> None:
+    said = r"Let $x_i \in \mathbb{R}^d$, let $A$ be $n \times n$ and $y_i = \sum_j A_{ij} x_j$. "
+    assert check_text(f"{said}Then ${claim}$.").equations[-1].verdict == verdict

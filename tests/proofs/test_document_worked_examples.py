@@ -29,6 +29,8 @@ def grid(*entries: object) -> str:
         (f"Then $N X = {grid(2, 2, 1, 2)}$.", "proved"),
         ("Take $w = \\begin{pmatrix} 1 & 2 \\end{pmatrix}$. Then $w X w^\\top = 11$.", "proved"),
         ("Take $w = \\begin{pmatrix} 1 & 2 \\end{pmatrix}$. Then $w X w^\\top = 9$.", "refuted"),
+        (f"Then $N^{{-1}} = {grid(1, -1, 0, 1)}$.", "proved"),
+        (f"Then $N^{{-1}} = {grid(1, 1, 0, 1)}$.", "refuted"),
         (f"Then $N^2 = {grid(1, 2, 0, 1)}$.", "proved"),
         (f"Then $N^2 = {grid(1, 1, 0, 1)}$.", "refuted"),
         (f"Take $N = {grid(1, 1, 0, 1)}$. Then $N^3 = 3 N - 2 I$.", "proved"),
@@ -45,6 +47,14 @@ def grid(*entries: object) -> str:
 def test_an_example_is_computed_in_its_section(text: str, verdict: str) -> None:
     *_, last = check_text(f"{DECLARED}\n\n{EXAMPLE}\n\n{text}").equations
     assert last.verdict == verdict, last.why
+
+
+def test_an_example_may_be_of_a_matrix_that_another_section_defines() -> None:
+    said = "# Weights\n\nLet $W, X \\in \\mathbb{R}^{d \\times n}$ and $N = W X^\\top$."
+    example = f"# Example\n\nLet $N = {grid(1, 1, 0, 1)}$."
+    for value, verdict in ((2, "proved"), (3, "refuted")):
+        text = f"{said}\n\n{example}\n\nThen $N N = {grid(1, value, 0, 1)}$."
+        assert check_text(text).equations[-1].verdict == verdict
 
 
 def test_a_comment_may_set_the_order_of_vec_after_given() -> None:
