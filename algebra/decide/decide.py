@@ -160,7 +160,9 @@ def _decided_in_cases(lhs: Any, rhs: Any, given: Sequence[Any], units: float) ->
                 return None
 
     def of_members(own: float) -> Decision | None:
-        if (made := as_members(lhs, rhs, given)) is None:
+        listed = isinstance(given, list | tuple)  # else it was refused
+        made = as_members(lhs, rhs, given) if listed else None
+        if made is None:
             return None
         found = None
         for one in filter(None, (as_matrices(made), made)):
