@@ -58,6 +58,8 @@ def exchanges(lhs: Any, rhs: Any, given: Sequence[Pair]) -> list[Exchange] | Non
         equations += [(product(e, Inverse(e)), one), (product(Inverse(e), e), one)]
     values = [*values, *[(x, y) for _, x, y in reading.inverse_equations]]
     relations = [r for k, pair in enumerate(values) for r in relations_of(("equation", k), *pair)]
+    # what is used without a leg of its own is no exchange of the equation as it stands
+    relations = [r for r in relations if max((*r.rows, *r.cols), default=0) <= 0]
     rest = difference(left.terms, right.terms)
     if not relations or not rest:
         return None

@@ -621,3 +621,15 @@ def test_strategies_are_told_apart_by_name_and_name_moves_that_exist() -> None:
     known = [each for tier in (*tiers, strategies.OPEN_GIVEN) for each in tier]
     assert len({each.name for each in known}) == len(known)
     assert {move for each in known for move in each.moves} <= strategies.MOVES.keys()
+
+
+def test_what_is_alike_in_every_column_of_a_hypothesis_breaks_no_search_for_steps() -> None:
+    n = sympy.Symbol("n", positive=True, integer=True)
+    P, Q = (sympy.MatrixSymbol(name, n, n) for name in "PQ")
+    ones = OneMatrix(n, 1)
+    square = matmul(ones, Transpose(ones))
+    given = [(matmul(P, square), square)]
+    for lhs, rhs in ((matmul(P, ones), ones), (matmul(Q, P, ones), matmul(Q, ones))):
+        verdict = decide(lhs, rhs, given)
+        assert verdict.status == "proved"
+        assert verdict.steps is None or verdict.steps.check()
