@@ -1,11 +1,11 @@
 """Claims about rows of matrices, as e_iᵀ K, from those about the members K[i] of a family.
 
 A recurrence such as S[i + 1] = S[i] + (e_iᵀ K)ᵀ e_iᵀ V has a new row of K and of V at each
-position. A matrix of which a claim and its hypotheses have only rows is as good as a family of
-rows, and induction over positions is about members. So the claim about any members is a lemma, used
-for the members e_iᵀ K (`with_members_for_rows`). A row at another index, as e_{i+1}ᵀ K or D[i + 1],
-is none of those that a lemma is used for: there the claim is read as one about a family K of 1 × k
-matrices (`as_members`).
+position. Where a claim and its hypotheses use a matrix only through its rows, these rows are a
+family of 1 × k matrices, and induction over positions applies to families. The same claim for any
+family is proved as a lemma, and the lemma is applied to the rows e_iᵀ K (`with_members_for_rows`).
+A lemma has no instance at another index, such as e_{i+1}ᵀ K or D[i + 1]. There the claim itself is
+read as one about a family K of 1 × k matrices (`as_members`).
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Rows:
             del self.families[matrix]
 
     def member(self, matrix: Any, index: Any) -> Any:
-        """Return the member for a row, or None for what is no row of such a matrix."""
+        """Return the family member that stands for a row, or None if the matrix has no family."""
         plain = isinstance(matrix, MatrixSymbol) and (self.at_any or isinstance(index, Symbol))
         if not plain or matrix in self.refused:
             return None

@@ -179,9 +179,9 @@ class WrongDefinitions:
         definition.suggestion = edited
         definition.related = tuple((each.cell, each.line) for each in false)
         said = " and ".join([", ".join(lines[:-1]), lines[-1]] if lines[1:] else lines)
-        contradict, follow = ("contradict", "follow") if lines[1:] else ("contradicts", "follows")
-        mended = f", and {follow} after one edit of it" if edited else ""
-        definition.why = self.document.named_lines(f"{said} {contradict} it{mended}")
+        contradict, them = ("contradict", "them") if lines[1:] else ("contradicts", "it")
+        mended = f"; one edit of this definition makes {them} true" if edited else ""
+        definition.why = self.document.named_lines(f"{said} {contradict} this{mended}")
 
 
 def _is_supported(found: Found) -> bool:
