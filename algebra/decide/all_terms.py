@@ -33,6 +33,8 @@ def with_last_values(
     if found.status != "proved" or claim is None or found.cases:
         return found
     indices = claim.signature.indices.values()
+    if not indices:
+        return found
     ranges = {claim.origin.get(index, index): count for index, count in indices}
     lhs, rhs = map(sympy.sympify, (lhs, rhs))
     every = {claim.sides: found}

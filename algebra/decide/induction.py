@@ -95,6 +95,8 @@ def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[s
 @lru_cache(maxsize=4096)
 def _numbers_of_layers(e: Any) -> frozenset[Any]:
     found = {part.count for part in e.atoms(LayerProduct, OrderSum)}
+    if not found:
+        return frozenset()
     sums = [limit for part in e.atoms(HeadSum) for limit in part.limits]
     return frozenset(found | {count for index, count in sums if index in found})
 

@@ -98,6 +98,8 @@ def as_matrices(claim: Claim, decided: Decide, with_laws: bool = True) -> Decisi
     try:
         sides, given = shown(claim.sides), [shown(pair) for pair in claim.equations]
         lemmas = [each.at(*shown((each.lhs, each.rhs)), {}) for each in claim.lemmas]
+        if not (plan.opaque or lemmas):
+            return None  # what is left would be the same claim
         cited = laws_about(plan, claim.sides, claim.premise, decided, shown) if with_laws else []
         inner = Claim(*sides, (*given, *claim.inequalities), (*lemmas, *cited))
     except (RuleError, ShapeError, LanguageError):
