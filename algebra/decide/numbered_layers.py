@@ -24,6 +24,7 @@ from otimes.algebra.language.cut_ranges import MANY
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.language.shapes import inspect
+from otimes.algebra.language.sympy_forms import nodes
 from otimes.algebra.language.trees import key, rebuilt
 
 ALIKE = 2  # numbers that are made symbols
@@ -84,7 +85,8 @@ def _numbers(claim: Claim) -> set[int]:
 
     Beside members at affine indices, as S[l + 1], those of other sums count as well.
     """
-    found = {e for side in claim.sides for e in side.atoms(LayerProduct, OrderSum, HeadSum)}
+    kinds = LayerProduct, OrderSum, HeadSum
+    found = {e for side in claim.sides for e in nodes(side) if isinstance(e, kinds)}
     sums = {e for e in found if isinstance(e, HeadSum)}
     counts = {e.count for e in found - sums}
     if sums and claim.is_affine:

@@ -45,10 +45,11 @@ ENTRIES = (MatrixElement, sympy.Trace, sympy.Sum, sympy.KroneckerDelta)
 
 def in_language(e: Any) -> Any:
     """Return an expression with what only SymPy has in the classes of the language."""
-    return _translated(e) if any(map(_is_foreign, _nodes(e))) else e
+    return _translated(e) if any(map(_is_foreign, nodes(e))) else e
 
 
-def _nodes(e: Any) -> Iterator[Any]:
+def nodes(e: Any) -> Iterator[Any]:
+    """Yield an expression and all its parts, each as often as it occurs, in no promised order."""
     stack = [e]
     while stack:
         node = stack.pop()

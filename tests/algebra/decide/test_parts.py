@@ -409,3 +409,12 @@ def test_hypotheses_may_be_cut_otherwise_than_the_claim() -> None:
     assert "1 hypotheses" in check(verdict.certificate)
     wrong = decide(matmul(VU, CausalMask(d + 1), ones(d + 1)), zero(1, 1), given)
     assert wrong.status == "refuted"
+
+
+def test_a_false_claim_about_two_orders_takes_little_work() -> None:
+    """Without numbers of layers no part of the claim is asked again as it is."""
+    a, stream = MatrixSymbol("A", n, n), MatrixSymbol("X", n * d, 1)
+    cut_otherwise = matmul(kron(Identity(d), a), stream)
+    verdict = decide(matmul(kron(a, Identity(d)), stream), cut_otherwise)
+    assert verdict.status == "refuted"
+    assert verdict.work < 20_000
