@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -149,6 +150,17 @@ class Context:
         if not without:
             self.last = state, symbols.copy()
         return symbols
+
+    @contextmanager
+    def acting_on_entries(self, functions: Collection[str]) -> Iterator[None]:
+        """Read functions as those that act on each entry of a matrix."""
+        before, self.base = self.base, self.base.copy()
+        self.base.elementwise |= {*functions}
+        self.last = None
+        try:
+            yield
+        finally:
+            self.base, self.last = before, None
 
     def _blocks(self, symbols: Symbols) -> dict[str, Declared]:
         r"""Return what `x_i` is where a text declares `x \in ℝ^{nd}` and `x^l \in ℝ^d`: a block."""

@@ -47,6 +47,8 @@ from otimes.proofs.documents.every_reading import in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
+    NEURONS,
+    activations,
     as_powers,
     by_causality,
     by_order_of_vec,
@@ -105,6 +107,8 @@ class Judge:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
         with one_equation():
             found = self.in_numbers(lhs, rhs, line) or self._in_ones(lhs, rhs, line, source)
+            if found.verdict == "undecided":
+                found = self._with_activations(lhs, rhs, line, source) or found
             if found.verdict == "refuted":
                 found = self._with_all_definitions(found, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
@@ -155,6 +159,25 @@ class Judge:
             return None
         why = f"in numbers, with {named(used)}"
         return Found(verdict.status, why, verdict.counterexample, reading=reading)
+
+    def _with_activations(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
+        """Return the verdict where Greek letters act on each entry, None where it is open.
+
+        A function of a vector and of a number does. It is so without being said in a text about
+        neurons.
+        """
+        others = self.context.instances([lhs, rhs])
+        sides = [self.context.unfolded(side, {}, None, others) for side in (lhs, rhs)]
+        open_ = activations(sides, self.context.symbols_at(line))
+        if not open_ or len({latex(e) for e in applications_in(sides)}) < 2:
+            return None
+        with self.context.acting_on_entries(open_):
+            found = self._in_ones(lhs, rhs, line, source)
+        said = NEURONS.search(self.context.words_of_section(line))
+        names = " and ".join(sorted(open_))
+        if found.verdict == "proved" or (found.is_wrong and said):
+            return replace(found, why=f"{found.why}; where {names} acts on each entry")
+        return None
 
     def _with_all_definitions(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
         """Return a refutation, unless the claim is true or open with all definitions put in.

@@ -7,7 +7,7 @@ matrices that are causal, softmax along columns, labels written in two ways.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,13 @@ from otimes.algebra.verdict import Verdict, decide
 from otimes.proofs.documents.attempts import TRIAL, attempted, named, shown
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
+
+ACTIVATIONS = (r"\sigma", r"\phi", r"\varphi", r"\psi", r"\rho")
+NEURONS = re.compile(
+    r"\bMLPs?\b|\bneurons?\b|\bactivation function|\bnon-?linearit|\bhidden layer|\bfeed-?forward|"
+    r"\bperceptron|\bReLU\b|\bGELU\b",
+    re.IGNORECASE,
+)
 
 
 def by_order_of_vec(
@@ -138,6 +145,13 @@ def by_size_of_ones(context: Context, lhs: Node, rhs: Node, symbols: Symbols) ->
     names = f"; with {named(used)}" if used else ""
     why = f"true if every {latex(ones[0])} has the same number of entries{names}"
     return Found("needs-hypothesis", why, reading=reading)
+
+
+def activations(sides: Sequence[Node], symbols: Symbols) -> set[str]:
+    r"""Return the Greek letters that stand for functions of which nothing is said: `\phi(W x)`."""
+    functions = [e.function for side in sides for e in walk(side) if isinstance(e, Apply)]
+    plain = {e.base for e in functions if e.base in ACTIVATIONS and not (e.sub or e.sup)}
+    return {each for each in plain - symbols.elementwise if symbols.lookup(Name(each))[1] is None}
 
 
 def by_columns(lhs: Node, rhs: Node, symbols: Symbols) -> Verdict | None:

@@ -78,11 +78,13 @@ ENTRYWISE = (
     rf"(?:single\s+)?(?:{ENTRY}|number)|(?:on|to)\s+(?:all|individual|the)\s+"
     r"(?:entries|elements|components|coordinates))\b"
 )
+NONLINEAR = r"(?:activation function|nonlinearity|non-linearity)"
 ACTIVATION = re.compile(
-    rf"(?:activation function|nonlinearity|non-linearity|(?:{ENTRY}|point)-?wise "
-    rf"(?:function|activation|map))\s+(?:{M}|(g)\b)"
-    rf"|{M}\s+(?:(?:is|acts|acting|operates|works)\s+)?(?:applied\s+)?"
-    rf"(?:(?:separately|independently)\s+)?{ENTRYWISE}",
+    rf"(?:{NONLINEAR}|(?:{ENTRY}|point)-?wise (?:function|activation|map))\s+(?:{M}|(g)\b)"
+    rf"|{M}\s+(?:(?:is|be|acts?|acting|operates?|works?)\s+)?(?:applied\s+)?"
+    rf"(?:(?:separately|independently)\s+)?{ENTRYWISE}"
+    rf"|{M}\s*(?:,\s*|\(|(?:(?:is|be|denotes|for)\s+)?)(?:the|an?|some|any)\s+(?:[\w-]+\s+)?"
+    rf"(?:{NONLINEAR}\b|(?P<is>activation)\b(?!\s+function))|\b(?P<the>activation)\s+{M}",
     re.IGNORECASE,
 )
 RANK = re.compile(
@@ -317,9 +319,16 @@ def said_in(prose: Prose) -> tuple[list[Said], list[Word], str, set[str]]:
     elementwise = {
         node.base
         for match in ACTIVATION.finditer(prose.text)
-        if isinstance(node := (prose.node(match[1] or match[3]) or Name("g")), Name)
+        if isinstance(node := _function_in(prose, match), Name)
+        and (node.base[0] == "\\" or not (match["is"] or match["the"]))
     }
     return said, [*_words(prose)], convention_of(prose.text), elementwise
+
+
+def _function_in(prose: Prose, match: re.Match[str]) -> Node | None:
+    """Return the formula that is an activation, or a plain g."""
+    numbers = [each for each in match.groups() if each is not None and each.isdigit()]
+    return prose.node(numbers[0]) if numbers else Name("g")
 
 
 def columns_of_ones(prose: Prose) -> list[tuple[int, Name]]:

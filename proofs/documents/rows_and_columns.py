@@ -50,6 +50,7 @@ SIDES = (
     rf"{NAMES},?\s+(?:is|are|be|for|denotes?|as|being)\s+{SIDE}\s+(?:{M}|[a-z])\s+{OF}",
     rf"\bwith\s+{NAMES},?\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}",
     rf"\band\s+{NAMES}\s+the\s+{NTH.removesuffix('?')}{SIDE}\s+{OF}",
+    rf"\band\s+{NAMES}\s+the\s+(?P<side>row|column)s\s+{OF}",
     rf"{NAMES},\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}(?=\s*(?:[.;:,)]|respectively\b))",
     rf"{NAMES}\s+(?:stacked|side by side|as)\s+(?:the\s+)?{SIDE}\s+{OF}",
 )
