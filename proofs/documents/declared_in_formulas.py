@@ -46,10 +46,15 @@ def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:
 MEMBERS = re.compile(
     r"^((?:[a-z](?:_\w|_\{\w+\})?\s*,\s*)*[a-z](?:_\w)?)\s*(?:\\in\b|∈)\s*(?:\\mathbb|\\R\b|ℝ)"
 )
+GRADIENT = re.compile(
+    r"^\s*&?\s*([a-z])\s*&?\s*:?=\s*&?\s*(?:\\[dt]?frac\s*\{\s*)?\\(?:partial|nabla)\b"
+)
 
 
 def values_in(formulas: Iterable[str]) -> set[str]:
     r"""Return the letters that formulas declare as vectors or numbers: `g` of `g \in \mathbb{R}^d`.
+
+    So is the gradient `g` of `g = \partial \ell / \partial y`.
 
     >>> sorted(values_in([r"g, h \in \mathbb{R}^d", r"f(x) \in \mathbb{R}"]))
     ['g', 'h']
@@ -59,6 +64,8 @@ def values_in(formulas: Iterable[str]) -> set[str]:
         match = MEMBERS.match(tex.strip())
         if match is not None:
             found |= set(re.findall(r"(?:^|,\s*)([a-z])", match[1]))
+        elif gradient := GRADIENT.match(tex):
+            found.add(gradient[1])
     return found
 
 

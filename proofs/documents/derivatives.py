@@ -7,7 +7,7 @@ tr(Gᵀ X W), with G constant: the chain rule for a number that depends on W by 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from otimes.algebra.notation.tree import (
     Apply,
@@ -20,6 +20,7 @@ from otimes.algebra.notation.tree import (
     Sum,
     bare,
     latex,
+    mapped,
     walk,
 )
 from otimes.proofs.documents.attempts import named
@@ -82,6 +83,15 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
     total = Group(Sum(tuple(terms), ("", *["+"] * (len(terms) - 1))))
     value = Group(Derivative(total, asked.variable), stands_for=asked)
     return Chain(value, other, False, named(used))
+
+
+def turned_gradients(node: Any) -> Any:
+    """Return a term with its derivatives transposed, as another layout has them."""
+
+    def change(part: Any) -> Any:
+        return Power(part, "T") if isinstance(part, Derivative) else None
+
+    return mapped(node, change)
 
 
 def _in_scope(context: Context, line: int) -> list[str]:

@@ -67,7 +67,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_again import declared_again, without
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.definitions import Definitions
-from otimes.proofs.documents.derivatives import by_chain_rule
+from otimes.proofs.documents.derivatives import by_chain_rule, turned_gradients
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.factorisations import factored
 from otimes.proofs.documents.false_claims import ASSUMPTION
@@ -687,8 +687,13 @@ class LinkChecker(Definitions):
                 return alone or found
             of = Power(Group(chain.other), "T")
             turned = self.judge.claim(chain.value, of, item.line, "")
-            mended = f"{latex(left)} = {latex(Power(Group(right), 'T'))}"
-            return replace(found, suggestion=mended) if turned.verdict == "proved" else None
+            if turned.verdict == "proved":
+                mended = f"{latex(left)} = {latex(Power(Group(right), 'T'))}"
+                return replace(found, suggestion=mended)
+            turned_within = turned_gradients(chain.other)
+            layouts = [turned_within, Power(Group(turned_within), "T")]
+            every = [self.judge.claim(chain.value, each, item.line, "") for each in layouts]
+            return found if all(each.verdict == "shape" for each in (turned, *every)) else None
         if found.verdict == "refuted":
             other = transposed([chain.value, chain.other]) or []
             if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
