@@ -98,6 +98,7 @@ class Names(ABC):
         self.anything: list[tuple[str, Span]] = []
         self.binders: list[tuple[str, Size]] = []  # of sums that do not say what they run over
         self.likely: list[tuple[Size, Size]] = []  # sizes of ones, if nothing else fixes them
+        self.plain_ones: list[Size] = []  # the sizes of columns of ones that are written without
 
     @abstractmethod
     def infer(self, node: Node) -> Typed:
@@ -324,11 +325,21 @@ class Names(ABC):
         return ones
 
     def settle_ones(self) -> None:
-        """Give each column of ones without a determined size its likely size."""
+        """Give each column of ones without a determined size its likely size.
+
+        That is the size of the others, where these have all one: in `1 1ᵀ 1 1ᵀ = n 1 1ᵀ`.
+        """
         for size, said in self.likely:
             found = self.solver.resolved(size)
             if len(found) == 1 and isinstance(found[0], Unknown):
                 self.solver.unify(found, said)
+        sizes = {*map(self.solver.resolved, self.plain_ones)}
+        open_ = {size for size in sizes if self.solver.unknowns(size)}
+        if len(sizes - open_) == 1:
+            (said,) = sizes - open_
+            for size in sorted(open_, key=str):
+                if len(size) == 1:
+                    self.solver.unify(size, said)
 
     def _names_size(self, e: Name) -> bool:
         """Return whether the subscript of an identity is a size, and not another label."""
@@ -352,7 +363,10 @@ class Names(ABC):
         """Return the size of a column of ones, of its own or that of all others."""
         if cls is OneMatrix and self.symbols.same_ones:
             return self.counts.setdefault("ones", self.solver.fresh())
-        return self.solver.fresh()
+        size = self.solver.fresh()
+        if cls is OneMatrix and not self.symbols.printed:
+            self.plain_ones.append(size)
+        return size
 
     def _subscript_size(self, e: Name) -> Size | None:
         return self._size_text(",".join(s.text for s in e.sub), e) if e.sub else None

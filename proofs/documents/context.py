@@ -401,6 +401,12 @@ class Context:
         number = len(name.sup) == 1 and name.sup[0].kind == "number" and name.sup[0].text != "1"
         return number and not any(key in self.labelled for key in keys(name))
 
+    def powers_in(self, nodes: Sequence[Node]) -> dict[str, Definition]:
+        """Return the powers of defined symbols in terms, by their LaTeX: `C^2`."""
+        names = {latex(e): e for n in nodes for e in walk(n) if isinstance(e, Name)}
+        found = {t: self._power(e) for t, e in names.items() if t not in self.definitions}
+        return {text: each for text, each in found.items() if each is not None}
+
     def _power(self, name: Name) -> Definition | None:
         """Return the definition of a symbol with a number above as a power of a defined one."""
         base = replace(name, sup=())

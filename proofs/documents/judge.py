@@ -544,6 +544,7 @@ class Judge:
         one_sided = {text for text in left ^ right if text in known}
         one_sided = {t for t in one_sided if not self.context.lists_members(known[t][0])}
         others = self.context.instances([lhs, rhs], only_weights=True)
+        others |= self.context.powers_in([lhs, rhs])
         if here:
             one_sided = {t for t in one_sided if not self._is_elsewhere(known[t][0], line)}
             others = {t: d for t, d in others.items() if not self._is_elsewhere(d, line)}

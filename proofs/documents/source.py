@@ -270,8 +270,8 @@ class Document:
         """Return the text of the section of a row, from its heading to some lines below the row."""
         at = bisect_right(self.headings, (row, 99)) - 1
         begin = self.headings[at][0] if at >= 0 else 1
-        last = min(row + 2, len(self.lines))
-        return self.prose[self.lines[max(begin, row - 80) - 1] : self.lines[last - 1]]
+        end = self.lines[row + 1] if row + 1 < len(self.lines) else len(self.prose)
+        return self.prose[self.lines[max(begin, row - 80) - 1] : end]
 
     def is_general(self, row: int) -> bool:
         """Return whether declarations on a row apply to the whole text.

@@ -210,3 +210,29 @@ def test_columns_that_sum_to_one_are_a_hypothesis() -> None:
 def test_plain_ones_have_as_many_entries_as_they_are_averaged_over() -> None:
     text = r"We set $P = I - \frac{1}{d} 1 1^\top$ with $x \in \mathbb{R}^d$. Then $P^2 = P$."
     assert check_text(text).equations[-1].verdict == "proved"
+
+
+NEURONS = r"Let $W \in \mathbb{R}^{f \times d}$, $M \in \mathbb{R}^{d \times f}$, $x \in \mathbb{R}^d$, and let $w_k^\top$ be the $k$-th row of $W$ and $v_k$ the $k$-th column of $M$. "
+AS_SUM = r"$$M \phi(W x) = \sum_{k=1}^{f} \phi(w_k^\top x) v_k$$"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (NEURONS + AS_SUM, "proved"),  # it is a function of vectors and of numbers
+        (NEURONS + r"Let $\phi$ act on each entry. " + AS_SUM, "proved"),
+        (NEURONS + r"Here $\phi$ is the activation. " + AS_SUM.replace("v_k", "w_k"), "refuted"),
+        (NEURONS + r"A neuron writes $v_k$. " + AS_SUM.replace("v_k", "w_k"), "refuted"),
+        (NEURONS + r"The feature map is $\phi$. " + AS_SUM.replace("v_k", "w_k"), "undecided"),
+    ],
+)
+def test_a_function_of_a_vector_and_of_numbers_acts_on_each_entry(text: str, verdict: str) -> None:
+    assert check_text(text).equations[-1].verdict == verdict
+
+
+CENTRED = r"Let $C = I - \frac{1}{d} \mathbf{1}\mathbf{1}^\top$ be the $d \times d$ centering matrix. Then $$C^2 = I - \frac{K}{d} \mathbf{1}\mathbf{1}^\top + \frac{1}{d^2} \mathbf{1}\mathbf{1}^\top\mathbf{1}\mathbf{1}^\top$$"
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [("2", "proved"), ("1", "refuted")])
+def test_columns_of_ones_beside_others_are_as_long(factor: str, verdict: str) -> None:
+    assert check_text(CENTRED.replace("K", factor)).equations[-1].verdict == verdict
