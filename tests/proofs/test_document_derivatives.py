@@ -15,7 +15,7 @@ SQUARE = (
 )
 HEADS = r"Let $Q = X W_Q$ and $K = X W_K$ with $X \in \mathbb{R}^{n \times d}$, $W_Q, W_K \in \mathbb{R}^{d \times k}$, $P = \nabla_Q L$ and $R = \nabla_K L$. "
 LORA = r"Let $X$ be $n \times d$, $W$ be $d \times m$, $A$ be $d \times r$, $B$ be $r \times m$, $s$ a number, $Y = X (W + s A B)$ and $G = \partial \ell / \partial Y$. "
-THIN = r"Let $W \in \mathbb{R}^{m \times d}$, $B \in \mathbb{R}^{m \times r}$, $A \in \mathbb{R}^{r \times d}$, $y = W x + s B A x$ and $g = \partial \ell / \partial y$. "
+THIN = r"Let $W \in \mathbb{R}^{m \times d}$, $B \in \mathbb{R}^{m \times r}$, $A \in \mathbb{R}^{r \times d}$, a number $s$, $y = W x + s B A x$ and $g = \partial \ell / \partial y$. "
 MAP = r"Let $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$, $y \in \mathbb{R}^m$. "
 CLAIMS = [
     (LAYER + r"$$\frac{\partial \ell}{\partial W} = X^\top G$$", "proved"),
@@ -30,7 +30,6 @@ CLAIMS = [
     (THIN + r"$$\nabla_A \ell = s B^\top g x^\top$$", "proved"),
     (THIN + r"$$\nabla_B \ell = s g (A x)^\top$$", "proved"),  # g is no function
     (THIN + r"$$\nabla_A \ell = s g x^\top B^\top$$", "shape"),
-    (THIN + r"$$\nabla_B \ell = s x g^\top A^\top$$", "shape"),
     (THIN.replace("and $g =", "and the row $g =") + r"$$\nabla_A \ell = s x g B$$", "definition"),
     (SQUARE + r"$$\nabla_X \mathcal{L} = G W$$", "refuted"),
     (SQUARE + r"$$\nabla_X \mathcal{L} = W G^\top$$", "needs-hypothesis"),
