@@ -15,11 +15,12 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import Any
 
 from sympy import OneMatrix, ZeroMatrix
 
+from otimes.algebra.notation.bound import bindings_of
 from otimes.algebra.notation.capital_ends import with_small_ends
 from otimes.algebra.notation.derivatives import in_either_shape
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
@@ -175,13 +176,14 @@ def _oriented(
     fitting = []
     for turned in TURNS:
         try:
-            _upright(terms, symbols, source, starts, turned).infer_all()
+            trial = _upright(terms, symbols, source, starts, turned)
+            trial.infer_all()
         except (FormulaShapeError, Undeclared):
             continue
-        fitting.append(turned)
+        fitting.append(trial)
         if turned == TURNS[0]:
             break
-    return _upright(terms, symbols, source, starts, fitting[0] if len(fitting) == 1 else TURNS[0])
+    return fitting[0] if len(fitting) == 1 else _upright(terms, symbols, source, starts, TURNS[0])
 
 
 def _upright(
@@ -195,7 +197,8 @@ def _upright(
 
     Raises WrongSide if the terms conform only where what is said to be a column is a row.
     """
-    made = partial(_Elaborator, terms, symbols, source, starts=starts, turned=turned)
+    bindings = bindings_of(terms, symbols.sizes())
+    made = partial(_Elaborator, terms, symbols, source, bindings, starts=starts, turned=turned)
     vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
     if not vectors:
         return made()
@@ -205,14 +208,14 @@ def _upright(
     if said:
         as_declared = _conforming(partial(made, declared=True), vectors, symbols)
         if _conforms(as_declared):
-            return as_declared()
+            return as_declared
     other = _conforming(made, vectors, symbols)
     if said and _conforms(other):
         e, side = min(said.items(), key=lambda pair: latex(pair[0]))
         line = getattr(_known(e, symbols), "line", 0)
         where = f" (line {line})" if line else ""
         raise WrongSide(f"it does not conform where {latex(e)} is a {side}{where}", e.span, line)
-    return other()
+    return other
 
 
 def _of_diagonals(terms: Sequence[Node]) -> set[Node]:
@@ -225,32 +228,31 @@ def _of_diagonals(terms: Sequence[Node]) -> set[Node]:
 
 def _conforming(
     made: Callable[..., _Elaborator], vectors: Collection[Node], symbols: Symbols
-) -> Callable[[], _Elaborator]:
+) -> _Elaborator:
     """Return the reading in which vectors are columns or rows, whichever conforms.
 
     Where both do, the convention decides; where none does, each vector is decided by itself.
     """
+    trials = {side: made(side) for side in ("column", "row")}
     fitting = []
-    for side in ("column", "row"):
-        trial = made(side)
+    for trial in trials.values():
         try:
             trial.infer_all()
         except (FormulaShapeError, Undeclared):  # what is not read so is no reading
             continue
         if not trial.has_narrow_matrix():
-            fitting.append(side)
+            fitting.append(trial)
     if len(fitting) == 1:
-        return partial(made, fitting[0])
+        return fitting[0]
     keys = {symbols.lookup(e)[0] for e in vectors if isinstance(e, Name)}
     if not fitting and len(keys) == 1:
-        return partial(made, symbols.convention or "column")
+        return trials[symbols.convention or "column"]
     if len(fitting) == 2:
-        return partial(made, symbols.convention or "open")
-    return made
+        return trials[symbols.convention] if symbols.convention else made("open")
+    return made()
 
 
-def _conforms(made: Callable[[], _Elaborator]) -> bool:
-    trial = made()
+def _conforms(trial: _Elaborator) -> bool:
     try:
         trial.infer_all()
     except (FormulaShapeError, Undeclared):
@@ -275,7 +277,7 @@ def _certain(
     error: FormulaShapeError, terms: Sequence[Node], symbols: Symbols, source: str
 ) -> FormulaShapeError | Undeclared:
     """Return the error if it does not depend on what undeclared symbols were taken for."""
-    trial = _Elaborator(terms, symbols, source, lenient=True)
+    trial = _lenient(terms, symbols, source)
     try:
         trial.infer_all()
     except FormulaShapeError as certain:
@@ -290,6 +292,18 @@ def _certain(
             return error
     named = ", ".join(sorted(trial.undeclared)) or "the symbols"
     return Undeclared(f"{error}; but {named} may be something else: declare the shapes", error.span)
+
+
+def _lenient(
+    terms: Sequence[Node],
+    symbols: Symbols,
+    source: str,
+    side: str | tuple[str, ...] = "",
+    turned: Turned | None = None,
+) -> _Elaborator:
+    """Return a reading that assumes nothing of symbols that are not declared."""
+    bindings = bindings_of(terms, symbols.sizes())
+    return _Elaborator(terms, symbols, source, bindings, side, lenient=True, turned=turned)
 
 
 def _is_careful(terms: Sequence[Node], symbols: Symbols) -> bool:
@@ -319,7 +333,7 @@ def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
     if len(known) > MOST_TURNED or not any(d and d.rows and d.line for d in known):
         return False
     for sides in product(("column", "row"), repeat=len(known)):
-        trial = _Elaborator(terms, symbols, source, sides, lenient=True)
+        trial = _lenient(terms, symbols, source, side=sides)
         try:
             trial.infer_all()
         except FormulaShapeError as error:
@@ -334,7 +348,7 @@ def _fits_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
 def _slices_fit_no_way(terms: Sequence[Node], symbols: Symbols, source: str) -> bool:
     """Return whether the terms do not conform, whichever way slices are turned."""
     for turned in TURNS:
-        trial = _Elaborator(terms, symbols, source, lenient=True, turned=turned)
+        trial = _lenient(terms, symbols, source, turned=turned)
         try:
             trial.infer_all()
         except FormulaShapeError:
@@ -358,6 +372,18 @@ class _Elaborator(Functions):
     # -- the whole ---------------------------------------------------------------------------------
 
     def infer_all(self) -> list[Typed]:
+        """Return the shapes of all terms, or raise why there are none: each is found once."""
+        if self.refused is not None:
+            raise self.refused
+        if self.inferred is None:
+            try:
+                self.inferred = self._infer_all()
+            except NotationError as error:
+                self.refused = error
+                raise
+        return self.inferred
+
+    def _infer_all(self) -> list[Typed]:
         if self.lenient:
             self._find_confirmed()
         found, partial = [], []
@@ -512,7 +538,7 @@ class _Elaborator(Functions):
 
     def _name_open_sizes(self) -> None:
         used = set(self.symbols.sizes()) | set(self.names)
-        names = (name for name in [*FRESH, *(f"{c}{k}" for k in range(2, 99) for c in FRESH)])
+        names = chain(FRESH, (f"{c}{k}" for k in range(2, 99) for c in FRESH))
         sizes = [s for shape, _ in self.shapes.values() if shape is not None for s in shape]
         for size in [*sizes, *self.counts.values()]:
             for unknown in sorted(self.solver.unknowns(size)):

@@ -17,7 +17,7 @@ from otimes.algebra.language.linear import (
     Family,
 )
 from otimes.algebra.notation.affine import Difference, affine, difference, half
-from otimes.algebra.notation.bound import Bindings, Place, bindings_of, slots_at
+from otimes.algebra.notation.bound import Bindings, Place, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
 from otimes.algebra.notation.slices import Turned, places_of, sliced
 from otimes.algebra.notation.symbols import (
@@ -61,6 +61,7 @@ class Names(ABC):
         terms: Sequence[Node],
         symbols: Symbols,
         source: str,
+        bindings: Bindings,
         side: str | tuple[str, ...] = "",
         lenient: bool = False,
         starts: Sequence[int] = (),
@@ -78,8 +79,8 @@ class Names(ABC):
         self.symbols = symbols
         self.source = source
         self.solver = Solver(by_value=symbols.printed)
-        self.sizes = symbols.sizes()
-        self.bindings: Bindings = bindings_of(terms, self.sizes)
+        self.sizes = bindings.sizes
+        self.bindings = bindings
         self.bound: list[tuple[str, Size, sympy.Symbol]] = []
         self.shapes: dict[str, tuple[Shape | None, Declared]] = {}  # by key
         self.counts: dict[Any, Size] = {}
@@ -99,6 +100,8 @@ class Names(ABC):
         self.binders: list[tuple[str, Size]] = []  # of sums that do not say what they run over
         self.likely: list[tuple[Size, Size]] = []  # sizes of ones, if nothing else fixes them
         self.plain_ones: list[Size] = []  # the sizes of columns of ones that are written without
+        self.inferred: list[Typed] | None = None  # the terms, once their shapes are found
+        self.refused: NotationError | None = None  # why none were found
 
     @abstractmethod
     def infer(self, node: Node) -> Typed:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from itertools import chain
+from operator import is_
 from typing import Any, NamedTuple
 
 from otimes.algebra.notation.vocabulary import PREFIXED
@@ -28,8 +30,15 @@ class Slot(NamedTuple):
     text: str
 
 
+class _Kept:
+    """What is computed once of a node, and does not count when nodes are compared."""
+
+    __slots__ = ("_inside",)
+    _inside: tuple[Node, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
+class Node(_Kept):
     """A part of a formula."""
 
     span: Span = field(default=NOWHERE, compare=False)
@@ -240,40 +249,56 @@ class Statement(Node):
     after: str = ""
 
 
-def children(node: Node) -> Iterator[Node]:
-    """Yield the nodes directly inside a node, in the order they are written."""
+def children(node: Node) -> list[Node]:
+    """Return the nodes directly inside a node, in the order they are written."""
+    found: list[Node] = []
     kind: Any = type(node)
     for name in _parts(kind):
-        value = getattr(node, name)
-        if isinstance(value, Node):
-            yield value
-        elif isinstance(value, tuple):
-            yield from _nodes(value)
+        _gather(getattr(node, name), found)
+    return found
+
+
+def _gather(value: Any, found: list[Node]) -> None:
+    if isinstance(value, Node):
+        found.append(value)
+    elif isinstance(value, tuple):
+        for part in value:
+            _gather(part, found)
 
 
 @cache
 def _parts(kind: type) -> tuple[str, ...]:
-    """Return the names of the fields of a kind of node that may hold nodes."""
-    if kind in (Name, Number, Dots):
-        return ()
-    return tuple(each.name for each in fields(kind) if each.name not in ("span", "stands_for"))
+    """Return the names of the fields of a kind of node that may hold nodes of the formula."""
+    found = [each for each in fields(kind) if re.search(r"\b(Node|Name)\b", str(each.type))]
+    return tuple(each.name for each in found if each.compare)
 
 
-def _nodes(value: tuple[Any, ...]) -> Iterator[Node]:
-    for part in value:
-        if isinstance(part, Node):
-            yield part
-        elif isinstance(part, tuple):
-            yield from _nodes(part)
+@cache
+def _changed_parts(kind: type) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of node that may hold nodes or slots."""
+    found = [each for each in fields(kind) if re.search(r"\b(Node|Name|Slot)\b", str(each.type))]
+    return tuple(each.name for each in found)
 
 
 def walk(node: Node) -> Iterator[Node]:
     """Yield a node and all nodes in it."""
-    stack = [node]
-    while stack:
-        here = stack.pop()
-        yield here
-        stack += [*children(here)][::-1]
+    return chain((node,), _inside(node))
+
+
+def _inside(node: Node) -> tuple[Node, ...]:
+    """Return all nodes inside a node, which are kept with it: formulas are walked many times."""
+    kind: Any = type(node)
+    if not _parts(kind):
+        return ()
+    try:
+        return node._inside
+    except AttributeError:
+        found: list[Node] = []
+        for child in children(node):
+            found.append(child)
+            found += _inside(child)
+        object.__setattr__(node, "_inside", tuple(found))
+        return node._inside
 
 
 def bare(node: Node) -> Node:
@@ -293,15 +318,20 @@ def mapped(node: Any, change: Callable[[Any], Any]) -> Any:
     >>> latex(mapped(turned, {Name("A"): Name("B")}.get))
     'B^{T}'
     """
-    if isinstance(node, Node | Slot) and (changed := change(node)) is not None:
-        return changed
-    if isinstance(node, Node):
-        parts = {each.name: getattr(node, each.name) for each in fields(node)}
-        made = {name: mapped(part, change) for name, part in parts.items() if name != "span"}
-        return replace(node, **made)
     if isinstance(node, tuple) and not isinstance(node, Slot):
-        return tuple([mapped(part, change) for part in node])
-    return node
+        made = [mapped(part, change) for part in node]
+        return node if all(map(is_, made, node)) else tuple(made)
+    if not isinstance(node, Node | Slot):
+        return node
+    if (changed := change(node)) is not None:
+        return changed
+    if isinstance(node, Slot):
+        return node
+    kind: Any = type(node)
+    parts = {name: getattr(node, name) for name in _changed_parts(kind)}
+    others = {name: mapped(part, change) for name, part in parts.items()}
+    others = {name: part for name, part in others.items() if part is not parts[name]}
+    return replace(node, **others) if others else node
 
 
 def with_arguments(node: Apply, change: Callable[[Any], Any]) -> Apply:

@@ -17,9 +17,10 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import Name, Node, is_constant, walk
 from otimes.algebra.notation.typed import Elaborated
-from otimes.algebra.verdict import Verdict, decide
+from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.context import Definition
 from otimes.proofs.documents.hypotheses import Hypothesis
+from otimes.proofs.documents.questions import decide
 
 BUDGET = 4.0  # units of work for one equation
 TRIAL = 0.5  # units for an attempt: a hypothesis, an edit

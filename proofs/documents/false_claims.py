@@ -34,7 +34,7 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.typed import Elaborated
-from otimes.algebra.verdict import Verdict, decide
+from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.attempts import (
     TRIAL,
     attempted,
@@ -48,6 +48,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
+from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.suggestions import folded, suggestion
 from otimes.proofs.documents.under_hypotheses import offered
 

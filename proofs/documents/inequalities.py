@@ -30,7 +30,6 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
-from otimes.algebra.verdict import decide
 from otimes.proofs.documents.approximations import with_error
 from otimes.proofs.documents.bounds import (
     RANKS,
@@ -45,6 +44,7 @@ from otimes.proofs.documents.false_claims import COMMUTE, assumed
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.judge import Judge
+from otimes.proofs.documents.questions import decide
 
 BUDGET = 1.0  # units of work for one inequality
 # Words for what a rank is where it is as large as it can be.

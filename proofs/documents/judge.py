@@ -29,7 +29,6 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
-from otimes.algebra.verdict import decide
 from otimes.proofs.documents.addends import declared_addends, unequal
 from otimes.proofs.documents.applications import applications_in, hides_argument
 from otimes.proofs.documents.attempts import (
@@ -55,6 +54,7 @@ from otimes.proofs.documents.other_readings import (
     by_size_of_ones,
     with_columns_of_ones,
 )
+from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows

@@ -30,10 +30,11 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.typed import Elaborated
-from otimes.algebra.verdict import Verdict, decide
+from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.attempts import TRIAL, attempted, named, shown
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.questions import decide
 
 ACTIVATIONS = (r"\sigma", r"\phi", r"\varphi", r"\psi", r"\rho")
 NEURONS = re.compile(

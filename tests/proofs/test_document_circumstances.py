@@ -10,12 +10,14 @@ import json
 from pathlib import Path
 
 import pytest
+from sympy import MatrixSymbol
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.proofs.documents.check import check_document, check_text
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.judge import Judge
 from otimes.proofs.documents.markdown import read_markdown
+from otimes.proofs.documents.questions import decide
 
 ACCUSING = {"refuted", "shape"}
 RIGHT = [
@@ -211,3 +213,18 @@ def test_bars_around_a_matrix_may_be_absolute_values() -> None:
     found = check_text(text).equations[-1]
     assert found.verdict == "undecided"
     assert found.why.endswith("“| X |” may be taken entry by entry")
+
+
+def test_an_answer_that_is_kept_counts_its_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So no verdict depends on what was asked before: limits count steps."""
+    A, B = MatrixSymbol("A", 3, 3), MatrixSymbol("B", 3, 3)
+    begun = steps_done()
+    first = decide(A * B, B * A, budget=0.4)
+    steps = steps_done() - begun
+    monkeypatch.setattr("otimes.algebra.verdict.decide", None)  # it is not asked again
+    again = decide(A * B, B * A, budget=0.4)
+    assert steps > 0
+    assert steps_done() - begun == 2 * steps
+    assert (first.status, again.status) == ("refuted", "refuted")
+    with pytest.raises(TypeError):
+        decide(A * B, B * A, budget=0.5)

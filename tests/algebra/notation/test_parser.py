@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from otimes.algebra.notation.parser import parse_formula, printed_back
 from otimes.algebra.notation.tokens import LONGEST, NotationError, tokenize
-from otimes.algebra.notation.tree import Grid, Indexed, Name, Power, Product, Tensor, latex
+from otimes.algebra.notation.tree import (
+    Grid,
+    Indexed,
+    Name,
+    Power,
+    Product,
+    Slot,
+    Tensor,
+    latex,
+    mapped,
+    walk,
+)
 
 FIELD = [
     r"(I_n \otimes W_O)(A \otimes I)(I \otimes W_V) = A \otimes W_O W_V",
@@ -191,3 +204,16 @@ def test_words_with_formulas_among_them_are_no_symbol() -> None:
 def test_a_thousand_is_one_number() -> None:
     assert latex(parse_formula("N = 1,024,000")[0]) == "N = 1024000"
     assert latex(parse_formula("f(1,024) = g(1{,}024)", ["f", "g"])[0]) == "f(1, 024) = g(1024)"
+
+
+def test_a_changed_tree_has_the_parts_that_it_has_now() -> None:
+    (tree,) = parse_formula(r"(A + B_i)^T C = C")
+    parts = [*walk(tree)]
+    changed = mapped(tree, {Name("A"): Name("D")}.get)
+    assert [*walk(tree)] == parts
+    assert [each for each in walk(changed) if isinstance(each, Name)] == [
+        *(Name("D"), Name("B", sub=(Slot("index", "i"),)), Name("C"), Name("C"))
+    ]
+    assert mapped(tree, {Name("D"): Name("A")}.get) is tree
+    assert mapped(tree, {Slot("index", "i"): Slot("index", "j")}.get) != tree
+    assert pickle.loads(pickle.dumps(changed)) == changed
