@@ -670,10 +670,10 @@ class Reader:
         """The symbols that are known to be positive."""
         return self.nonzero & self.nonnegative
 
-    def measure(self, tree: Any) -> Size:
+    def measure(self, tree: Any, least: int = 1) -> Size:
         """Return a polynomial in the symbols of sizes with integer factors.
 
-        It has no divisors, so that a size presupposes nothing.
+        It has no divisors, so that a size presupposes nothing. A number is at `least` so large.
         """
         outer, self.noting = self.noting, False
         polynomial, denominator = self.number(tree)
@@ -682,7 +682,7 @@ class Reader:
         whole = all(e > 0 and e.denominator == 1 and name[0] == "n" for name, e in powers)
         integral = all(factor.denominator == 1 for factor in polynomial.values())
         demand(denominator == UNITY and whole and integral, f"{tree} is not a size")
-        demand(powers or (polynomial and polynomial[()] > 0), "a size is not positive")
+        demand(powers or polynomial.get((), 0) >= least, "a size is not positive")
         return ordered(polynomial)
 
     def named(self, size: Size) -> Size:
@@ -1512,7 +1512,7 @@ class Reader:
     def order(self, tree: Any, scope: Scope) -> Callable[[], Any]:
         """Return a function that gives an order: a polynomial in sizes, or an index."""
         if not is_index(tree):
-            polynomial = () if type(tree) is int and tree == 0 else self.measure(tree)
+            polynomial = self.measure(tree, least=0)  # k - 1 is 0 where k is 1
             return lambda: polynomial
         bound = self.bound(tree, scope)
 

@@ -11,6 +11,8 @@ and each of these is a claim about sizes, decided like any other. Members from t
 be told apart where L is only their number: what holds for i = L and any members holds for the first
 i of them. An index s that is only added to others, as in R[i + s] and R[j + s] for R[0], …, R[n-1],
 is 0, or a size with n = s + r. A case may have cases of another index.
+
+A size L is one of them too where L - 1 layers, or an order L - 1, is named: L = 1, or L = r + 1.
 """
 
 from __future__ import annotations
@@ -45,7 +47,8 @@ FEW = 4  # terms that are written out
 class Case(NamedTuple):
     """A claim at some values of a free index; `at` says at which.
 
-    `values` has them by the symbols of the whole claim.
+    `values` has them by the symbols of the whole claim. A claim is not refuted where it is `beyond`
+    what it presupposes.
     """
 
     at: str
@@ -53,6 +56,7 @@ class Case(NamedTuple):
     rhs: Any
     given: tuple[Any, ...]
     values: Mapping[Symbol, Any]
+    beyond: bool = False
 
 
 class Range(NamedTuple):
@@ -82,7 +86,7 @@ def in_cases(
         for one in reversed(cases):  # few layers take the least work
             with suppress(OtimesError):
                 found.insert(0, decided(one.lhs, one.rhs, one.given))
-                if found[0].status == "refuted":
+                if found[0].status == "refuted" and not one.beyond:
                     reason = f"at {one.at} {found[0].reason}"
                     values = (*found[0].values, one.values)
                     return replace(found[0], reason=reason, values=values)
@@ -100,10 +104,53 @@ def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]
     """Yield lists of claims, each list all cases of one free index; the first one is the main."""
     if not all(isinstance(e, sympy.Basic) for e in (lhs, rhs)):
         return
-    if not any(_is_index(symbol) for e in (lhs, rhs) for symbol in free_symbols(e)):
-        return
-    for known in _ranges((lhs, rhs)):
-        yield from _cases_of(known, lhs, rhs, given)
+    if any(_is_index(symbol) for e in (lhs, rhs) for symbol in free_symbols(e)):
+        for known in _ranges((lhs, rhs)):
+            yield from _cases_of(known, lhs, rhs, given)
+    for size in sorted(_lessened((lhs, rhs)) - _compared(given), key=str):
+        yield _cases_of_size(size, lhs, rhs, given)
+
+
+def _cases_of_size(size: Symbol, lhs: Any, rhs: Any, given: Sequence[Any]) -> list[Case]:
+    """Return the cases n = 1 and n = r + 1 of a size of which n - 1 is a number of layers, say.
+
+    A statement about n - 1 layers presupposes that there is one, but most hold for n = 1 as well.
+    """
+    pairs = [_pair(each) for each in given]
+    taken = names_in(lhs, rhs, *[side for pair in pairs if pair for side in pair])
+    rest = Symbol(fresh_name("r", taken), integer=True, positive=True)
+
+    def case(value: Any, beyond: bool = False) -> Case:
+        at = {size: value}
+        every = [
+            tuple(at_values(side, at) for side in pair) if pair else each
+            for each, pair in zip(given, pairs, strict=True)
+        ]
+        sides = at_values(lhs, at), at_values(rhs, at)
+        return Case(f"{size} = {value}", *sides, tuple(every), {rest: rest, **at}, beyond)
+
+    return [case(rest + 1), case(sympy.S.One, beyond=True)]
+
+
+def _compared(given: Iterable[Any]) -> set[Symbol]:
+    """Return the symbols in hypotheses that are no equations."""
+    return {s for each in given if _pair(each) is None for s in sympy.sympify(each).free_symbols}
+
+
+def _lessened(sides: Iterable[Any]) -> set[Symbol]:
+    """Return the sizes n of which n - 1 is an order, an exponent or a number of terms."""
+    found: dict[Symbol, set[Any]] = {}
+    for side in sides:
+        for part in sympy.preorder_traversal(side):
+            ends = [part.exp] if isinstance(part, sympy.MatPow | sympy.Pow) else []
+            if isinstance(part, SUMS):
+                ends = [end for limit in part.args[1:] for end in _ends(limit)]
+                ends = [end + 1 for end in ends] if isinstance(part, sympy.Sum) else ends
+            for end in ends:
+                more, size = sympy.expand(end).as_coeff_Add()
+                if isinstance(size, Symbol) and size.is_positive and more < 0:
+                    found.setdefault(size, set()).add(more)
+    return {size for size, less in found.items() if less == {-1}}
 
 
 def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]:

@@ -142,7 +142,7 @@ def induction(
     hypothesis = opened.still(lhs, free), opened.still(rhs, free)
     base = opened.at_zero(step[0]), opened.at_zero(step[1])
     at_one, later = opened.cited(lemmas)
-    known = [opened.stages(pair) for pair in earlier]
+    known = [opened.known_stages(pair) for pair in earlier]
     return Induction(
         depth,
         base,
@@ -176,6 +176,7 @@ class Opened:
         self.opaque: dict[Any, Any] = {}  # what stands for the first L layers of an expression
         self.counts: set[Any] = set()  # the indices that are numbers of layers, so perhaps zero
         self.zero: dict[Any, Any] = {}  # what it is when L is 0
+        self.none: dict[Any, sympy.Symbol] = {}  # by order, whether it is 0: then 1, else 0
         self.alike: dict[Any, Equation] = {}  # the equal bodies of what has the name of another
 
     @property
@@ -307,6 +308,18 @@ class Opened:
         before = self.still(pair[0], free), self.still(pair[1], free)
         return (self.at_zero(lhs), self.at_zero(rhs)), before, (lhs, rhs)
 
+    def known_stages(self, pair: Equation) -> tuple[Equation, Equation, Equation]:
+        """Return an equation that is known, as `stages`; x = x where it has no form at L + 1.
+
+        The order k - 1 of a sum over paths may be zero, so it is known for the first L layers only.
+        """
+        try:
+            return self.stages(pair)
+        except RuleError:
+            free: Scope = dict(inspect(*pair).indices.values())
+            lhs, rhs = self.still(pair[0], free), self.still(pair[1], free)
+            return (lhs, lhs), (lhs, rhs), (lhs, lhs)
+
     def cited(self, lemmas: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Return lemmas for one layer, and for the first L layers and for all L + 1."""
         at_one, later = [], []
@@ -424,10 +437,21 @@ class Opened:
         if isinstance(e, HeadSum) and (self.all_orders(e) or self.graded_orders(e)):
             return Identity(e.shape[0])
         if isinstance(e, OrderSum):
-            return ZeroMatrix(*e.shape) if _positive(e.order, scope) else None
+            return ZeroMatrix(*e.shape) if _positive(e.order, scope) else self.without_layers(e)
         if isinstance(e, HeadSum) and self.some_orders(e):
             return Identity(e.shape[0]) if _positive(e.limits[0][1], scope) else None
         return ZeroMatrix(*e.shape)
+
+    def without_layers(self, e: OrderSum) -> Any:
+        """Return a sum over paths through no layers: the identity at order 0, so a multiple of it.
+
+        That of an order that is an index is unknown.
+        """
+        if not e.order.is_integer or e.order.free_symbols & {self.depth} or not _is_size(e.order):
+            return None
+        if e.order not in self.none:
+            self.none[e.order] = sympy.Symbol(self.fresh("none"))
+        return matmul(self.none[e.order], Identity(e.shape[0]))
 
     # -- opaque parts ------------------------------------------------------------------------------
 
@@ -559,6 +583,11 @@ def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
     expanded = sympy.expand(number)
     positive = (term.as_coeff_Mul()[0].is_positive for term in sympy.Add.make_args(expanded))
     return bool(expanded.is_polynomial()) and all(positive)
+
+
+def _is_size(number: Any) -> bool:
+    """Return whether a number is made of symbols for sizes, and of no index."""
+    return all(symbol.is_positive for symbol in number.free_symbols)
 
 
 def _positive(number: Any, scope: Scope) -> bool:

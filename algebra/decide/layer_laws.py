@@ -189,7 +189,9 @@ def _symbol(name: str, shape: Any, symbols: Mapping[str, Any]) -> Body:
 def form_of(e: Any, index: Any, other: Any) -> Form | None:
     """Return the form of a product over a symbolic number of layers, or None."""
     order = e.order if isinstance(e, OrderSum) else None
-    if not isinstance(e, LayerProduct | OrderSum) or not isinstance(e.count, sympy.Symbol):
+    if not isinstance(e, LayerProduct | OrderSum) or e.count.is_Integer:
+        return None
+    if not (isinstance(e.count, sympy.Symbol) or e.count.is_positive):
         return None
     if order is not None and not (order.is_integer and order.is_positive):
         return None

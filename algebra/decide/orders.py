@@ -43,7 +43,7 @@ class OverOrder(Opened):
 
     def ordered(self, e: OrderSum, body: Any, order: Any) -> OrderSum:
         """Return a sum over paths at another order."""
-        new = sympy.expand(substituted(e.order, {self.depth: order}))
+        new = sympy.expand(substituted(e.order, {self.depth: order}).doit())
         return OrderSum(body, (e.index, e.count), new, e.reverse)
 
     def uses(self, e: Any) -> bool:

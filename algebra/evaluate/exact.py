@@ -388,9 +388,12 @@ def _block_diagonal(e: sympy.BlockDiagMatrix, a: Assignment, indices: dict[str, 
 
 
 def _count(count: Any, a: Assignment, indices: dict[str, int]) -> int:
-    """Return the number of layers; if it is an index, those before that layer."""
-    name = key(count) if isinstance(count, sympy.Symbol) else ""
-    return indices[name] if name in indices else a.size(count)
+    """Return the number of layers, or an order; an index in it has its value."""
+    if isinstance(count, sympy.Symbol):
+        name = key(count)
+        return indices[name] if name in indices else a.size(count)
+    at = {s: indices[key(s)] for s in count.free_symbols if key(s) in indices}
+    return a.size(count.xreplace(at) if at else count)
 
 
 def _layers(e: LayerProduct, a: Assignment, indices: dict[str, int]) -> Any:

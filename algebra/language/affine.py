@@ -139,7 +139,7 @@ def affine_member(
 
     Where an index lies between its first and its last value for another reason, `exists` says so.
     """
-    exprs = [sympy.expand(index) for index in indices]
+    exprs = [sympy.expand(index.doit()) for index in indices]
     variables = sorted({s for e in exprs for s in e.free_symbols if s in ranges}, key=str)
     forms = []
     for e, count, first in zip(exprs, family.counts, family.firsts, strict=True):

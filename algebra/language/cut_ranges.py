@@ -8,6 +8,7 @@
     Σ_{k<m} Ω_{k+1}   Σ_{k<m+1} Ω_k - Ω_0, for the sums Ω_k over paths of order k
     Σ_k cᵏ Ω_k        the sum of the Ω_k of layers c F[l]
     Σ_k cᴸ⁻ᵏ Ω_k      Π_{l<L} (c I + F[l]), over all orders k
+    Σ_s Ω_{k-s} Ω_s   Ω_k, where the paths are split at a layer (`split_orders`)
     (Π_l F_l G_l)⁻¹   the product of G_l⁻¹ F_l⁻¹ in the other direction, and (F_lᵀ)⁻¹ = (F_l⁻¹)ᵀ
 
 >>> from otimes.algebra.language.linear import Family
@@ -28,10 +29,12 @@ from typing import Any, NamedTuple
 import sympy
 from sympy import Mul, Symbol
 
+from otimes.algebra.language.affine import never_negative
 from otimes.algebra.language.binders import free_symbols, substituted
 from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import FamilyMember, HeadSum, as_product, matadd, matmul
+from otimes.algebra.language.split_orders import at_layer, joined, summed_up
 from otimes.algebra.language.trees import rebuilt
 
 MOST = 16  # terms or factors that are written out
@@ -82,7 +85,12 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Any]) -> Any:
     if is_inverse(e) and e.exp == -1 and e.atoms(FamilyMember):
         inverse = _inverse(e.base)
         return e if inverse is None or inverse == e else cut(inverse, sizes, constants)
-    e = _scaled_layers(e) if isinstance(e, HeadSum) else e
+    if isinstance(e, HeadSum):
+        if (whole := joined(e)) is not None:
+            return cut(whole, sizes, constants)
+        e = _scaled_layers(e)
+    if isinstance(e, OrderSum):
+        return _cut_paths(e, sizes, constants)
     if isinstance(e, LayerProduct | HeadSum) and len(e.args[1:]) - isinstance(e, LayerProduct) == 1:
         index, count = e.args[1]
         made = _cut(e, index, sympy.expand(count), sizes, constants)
@@ -137,9 +145,37 @@ def _cut(
         return _over(e, _joined(e, parts[0], parts[1:]), index, one)
     if not all(isinstance(term, Symbol) for term in terms):
         return None
-    first = min(terms, key=lambda s: (s in sizes, s not in constants, str(s)))
+    first = _first(terms, sizes, constants)
     later = _over(e, _at(e, first + index), index, sympy.expand(count - first))
     return _joined(e, _over(e, e.body, index, first), [later])
+
+
+def _first(terms: Sequence[Any], sizes: AbstractSet[Symbol], constants: AbstractSet[Any]) -> Any:
+    """Return which of the terms of a count is cut off first."""
+    return min(terms, key=lambda s: (s in sizes, s not in constants, str(s)))
+
+
+def _cut_paths(e: OrderSum, sizes: AbstractSet[Symbol], constants: AbstractSet[Any]) -> Any:
+    """Return a sum over paths of a numbered order through p + q layers in parts.
+
+    There is one path through all layers, and none through more.
+    """
+    count = sympy.expand(e.count)
+    more = sympy.expand(e.order - count)
+    known = all(symbol.is_positive for symbol in more.free_symbols)
+    open_ = not (count.is_Integer and e.order.is_Integer)
+    if open_ and known and never_negative(more):
+        return (
+            sympy.ZeroMatrix(*e.shape) if more != 0 else LayerProduct(e.body, e.args[1], e.reverse)
+        )
+    terms = sympy.Add.make_args(count)
+    if not (e.order.is_Integer and 0 < e.order <= MOST) or len(terms) == 1:
+        return e
+    if not all(isinstance(term, Symbol) for term in terms):
+        return e
+    first = _first(terms, sizes, constants)
+    parts = at_layer(e, first, sympy.expand(count - first))
+    return cut(matadd(*parts), sizes, constants)
 
 
 def _cut_at(e: Any, index: Any, count: Any, place: Any) -> Any:
@@ -171,21 +207,6 @@ def _over(e: Any, body: Any, index: Any, count: Any) -> Any:
 def _at(e: Any, value: Any) -> Any:
     """Return the body at a value of the index."""
     return summed_up(substituted(e.body, {e.args[1][0]: value}))
-
-
-def summed_up(e: Any) -> Any:
-    """Return an expression with its exponents, counts and orders added up, as in A^(i - i)."""
-    if isinstance(e, FamilyMember | sympy.MatrixSymbol) or not e.args:
-        return e
-    if isinstance(e, sympy.Tuple):
-        return sympy.Tuple(*[sympy.expand(part.doit()) for part in e.args])
-    parts = [summed_up(part) for part in e.args]
-    if isinstance(e, sympy.Pow | sympy.MatPow):
-        parts[1] = sympy.expand(e.exp.doit())
-    if isinstance(e, OrderSum):
-        parts[2] = sympy.expand(e.order.doit())
-    same = all(a is b for a, b in zip(parts, e.args, strict=True))
-    return e if same else rebuilt(e, parts)
 
 
 def _is_number_in(e: Any, index: Symbol) -> bool:

@@ -53,7 +53,7 @@ from otimes.algebra.language.binders import (
     names_in,
     substituted,
 )
-from otimes.algebra.language.cut_ranges import constants_of, cut, summed_up
+from otimes.algebra.language.cut_ranges import constants_of, cut
 from otimes.algebra.language.free_indices import ATOMS, Ranges, free_ranges
 from otimes.algebra.language.inverse_members import (
     is_inverse,
@@ -82,6 +82,7 @@ from otimes.algebra.language.power_families import (
 )
 from otimes.algebra.language.shifted_entries import with_shifts
 from otimes.algebra.language.sizes import same_size
+from otimes.algebra.language.split_orders import summed_up
 from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.language.unicode import short_text
 from otimes.algebra.language.window_families import Reach, Window, lasts, window_of
@@ -400,16 +401,26 @@ class _Elaboration:
         """Return a sum over paths; over L + 1 layers, the paths without and with the last."""
         made = self.plain(e, ranges)
         fewer, ends = _split(e.count) if only_in_members(made.body, e.index) else (e.count, [])
-        more, _ = sympy.expand(e.order).as_coeff_Add()
-        if not ends or not more.is_Integer or more < len(ends):
+        more, rest = sympy.expand(e.order).as_coeff_Add()
+        least = more + 1 if rest.is_integer and rest.is_positive else more
+        if (
+            not ends
+            or not (more.is_Integer and (rest == 0 or rest.is_nonnegative))
+            or least < len(ends)
+        ):
             return made
-        kept = moved(made.body, {e.index: (sympy.S.Zero, fewer)})
-        first = [OrderSum(kept, (e.index, fewer), e.order - k, e.reverse) for k in (0, 1)]
-        last = moved(made.body, {e.index: (ends[0], 1)})
-        if len(ends) > 1:
-            return made
-        through = matmul(first[1], last) if e.reverse else matmul(last, first[1])
-        return matadd(first[0], through)
+        layer = moved(made.body, {e.index: (sympy.S.Zero, fewer)})
+
+        def through(layers: Sequence[Any], order: Any) -> Any:
+            if order == 0:
+                return sympy.Identity(e.shape[0])
+            if not layers:
+                return OrderSum(layer, (e.index, fewer), order, e.reverse)
+            *earlier, end = layers
+            used = through(earlier, order - 1), moved(made.body, {e.index: (end, 1)})
+            return matadd(through(earlier, order), matmul(*(used if e.reverse else used[::-1])))
+
+        return through(ends, e.order)
 
     def bind(self, body: Any, index: Symbol, first: Any, last: Any) -> None:
         """Note the limits of an index of a sum, and whether it is subtracted in the body."""

@@ -185,7 +185,7 @@ class OrderSum(_OverLayers):
 
     def checked_shape(self, reader: Any) -> tuple[Any, Any]:
         shape = super().checked_shape(reader)
-        reader.number_of_layers(self.order)
+        reader.number_chosen(self.order)
         return shape
 
     def text(self, printer: TextPrinter) -> Piece:

@@ -18,7 +18,7 @@ from sympy.matrices.expressions.matexpr import MatrixElement
 from sympy.matrices.expressions.special import GenericIdentity, GenericZeroMatrix
 
 from otimes.algebra.errors import LanguageError, ShapeError
-from otimes.algebra.language.affine import AffineMember
+from otimes.algebra.language.affine import AffineMember, never_negative
 from otimes.algebra.language.assumptions import check_index, declared
 from otimes.algebra.language.constants import PI
 from otimes.algebra.language.declared import Declared
@@ -462,6 +462,25 @@ class _Reader:
                 return member.count_of(count)
         self.size(count)
         return count
+
+    def number_chosen(self, order: Any) -> None:
+        """Read the order of a sum over paths: a size or an index, or sums of these, or zero."""
+        if not isinstance(order, sympy.Add):
+            self.number_of_layers(order)
+            return
+        least = sympy.expand(order)
+        for index, count in reversed(self.bound.items()):  # whose count may have outer ones in it
+            times = least.coeff(index)
+            end = count - 1 if times.could_extract_minus_sign() else 0
+            least = sympy.expand(least - times * index + times * end)
+        if order.free_symbols & self.bound.keys() and not never_negative(least):
+            raise LanguageError(
+                f"the order {order} of an OrderSum may be negative, as far as the ranges of its "
+                "indices tell"
+            )
+        for symbol in order.free_symbols - self.bound.keys():
+            self.size(symbol)
+        self.size(least + 1)
 
 
 _READERS: dict[type, Callable[[_Reader, Any], Shape | None]] = {

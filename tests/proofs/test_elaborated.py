@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 import sympy
 
-from otimes.algebra.language import cut_ranges, index_arithmetic
+from otimes.algebra.language import cut_ranges, index_arithmetic, split_orders
 from otimes.algebra.language.binders import free_symbols, names_in
-from otimes.algebra.language.layers import LayerProduct
-from otimes.algebra.language.linear import Family
+from otimes.algebra.language.layers import LayerProduct, OrderSum
+from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.verdict import decide
 from otimes.proofs.replay import check
 from tests.algebra.decide.test_unrolled import TRUE, decided
@@ -136,8 +136,8 @@ def plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: st
                 monkeypatch.setattr(other, name, getattr(made, name))
 
 
-n, L, p, q = sympy.symbols("n L p q", integer=True, positive=True)
-l, i, j = sympy.symbols("l i j", integer=True)  # noqa: E741 (a layer)
+n, L, p, q, k = sympy.symbols("n L p q k", integer=True, positive=True)
+l, i, j, s = sympy.symbols("l i j s", integer=True)  # noqa: E741 (a layer)
 F, G = Family("F", (L + 1,), n, n), Family("G", (p + q,), n, n)
 x, A = sympy.MatrixSymbol("x", n, 1), sympy.MatrixSymbol("A", n, n)
 PLANTED = [
@@ -157,6 +157,15 @@ PLANTED = [
         (
             LayerProduct(G[l], (l, p + q)),
             LayerProduct(G[l], (l, q)) * LayerProduct(G[l], (l, p)),
+        ),
+    ),
+    (
+        split_orders,
+        "following = substituted(first.body, {first.index: layer + first.count})",
+        "following = substituted(first.body, {first.index: layer})",
+        (
+            OrderSum(G[l], (l, p + q), k),
+            HeadSum(OrderSum(G[l], (l, q), k - s) * OrderSum(G[l], (l, p), s), (s, k + 1)),
         ),
     ),
     (

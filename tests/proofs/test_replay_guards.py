@@ -321,7 +321,7 @@ KNOWN = [
         "shared = sorted({name for m, _ in parts for name, _ in m})",
         "any factor under relu",
     ),
-    ("else self.measure(tree)", "else self.size(tree)", "an order that may be 0"),
+    ("self.measure(tree, least=0)", "self.size(tree)", "an order that may be 0"),
     (
         "outer, self.noting = self.noting, False",
         "outer = self.noting",
