@@ -11,12 +11,14 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import (
     Declared,
     default,
     key_of,
     split_by_index,
 )
+from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Name,
     is_constant,
@@ -28,6 +30,7 @@ from otimes.proofs.documents.consistency import clashes
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.conventions import convention_notes
 from otimes.proofs.documents.declarations import Declarations
+from otimes.proofs.documents.declared_in_formulas import declared_by
 from otimes.proofs.documents.einsum import with_einsum
 from otimes.proofs.documents.files import read_document
 from otimes.proofs.documents.gradients import read_gradients
@@ -53,6 +56,7 @@ from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.said_shapes import said_shapes
 from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.wrong_declarations import wrong_declarations
 
 FACTORED = re.compile(
     r"\bSVDs?\b|\bsingular (?:values?|vectors?)\b|\beigen-?decompos\w+|"
@@ -142,6 +146,8 @@ def _checked(
         checker = LinkChecker(document, context, items)
         equations = checker.equations(on_progress)
         _blame_declarations(equations, blamed, said, document)
+    contradicted = wrong_declarations(context, checker.wrong.judged, checker.inferred)
+    _blame_declarations(equations, contradicted, said, document)
     equations += assertions(prose, context, items)
     equations += false_replacements(prose, context, items)
     equations += said_shapes(prose, context, checker.judge)
@@ -194,6 +200,9 @@ def _blame_declarations(
             if document.row(e.span[0]) == line and e.verdict in ("definition", "shape")
         ]
         own = [e for e in own if r"\in" in e.tex or "∈" in e.tex]
+        mine = [e for e in own if key in _declared_in(e.tex)]
+        in_words = any(each.key == key and each.declared.line == line for each in said)
+        own = mine or ([] if in_words else own)
         if own:
             for equation in own[:1]:
                 equation.verdict = "shape"
@@ -209,6 +218,14 @@ def _blame_declarations(
                     Equation(document.name, *at, each.text, "shape", why, cell=cell, span=span)
                 )
                 break
+
+
+def _declared_in(tex: str) -> set[str]:
+    """Return the keys of the symbols that a formula declares."""
+    try:
+        return {key for each in parse_formula(tex) for key, _ in declared_by(each, 0)}
+    except NotationError:
+        return set()
 
 
 def _ignore(

@@ -64,7 +64,7 @@ from otimes.proofs.documents.recurrences import (
     without_zeros,
 )
 from otimes.proofs.documents.source import Clause, Formula
-from otimes.proofs.documents.terms import lists_a_diagonal
+from otimes.proofs.documents.terms import is_value, lists_a_diagonal
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
@@ -161,6 +161,25 @@ class Context:
             yield
         finally:
             self.base, self.last = before, None
+
+    @contextmanager
+    def redeclared(
+        self,
+        edited: Mapping[tuple[str, int], Declared],
+        without: Collection[tuple[str, Declared]],
+    ) -> Iterator[None]:
+        """Read some declarations as others, by their keys and lines, and leave some out."""
+        before = self.declared
+        self.declared = [
+            (each[0], edited.get((each[0], each[1].line), each[1]))
+            for each in before
+            if each not in without
+        ]
+        self.index, self.last = Declarations(), None
+        try:
+            yield
+        finally:
+            self.declared, self.index, self.last = before, Declarations(), None
 
     def _blocks(self, symbols: Symbols) -> dict[str, Declared]:
         r"""Return what `x_i` is where a text declares `x \in ℝ^{nd}` and `x^l \in ℝ^d`: a block."""
@@ -329,7 +348,8 @@ class Context:
     def other_definitions(self, nodes: Sequence[Node], line: int) -> list[dict[str, Definition]]:
         """Return other definitions of symbols in terms, each to be used by itself.
 
-        They are those that follow soon, as after “where”, and those before the last one.
+        They are those that follow soon, as after “where”, and those before the last one. Numbers
+        are an example of what is defined.
         """
         found: list[dict[str, Definition]] = []
         for text in sorted({latex(e) for n in nodes for e in walk(n) if isinstance(e, Name)}):
@@ -338,6 +358,7 @@ class Context:
                 here = each.rhs in [d.rhs for d in known[:1]]
                 near = each.line <= line or self.together(each.line, line)
                 said = here or _is_in(each, nodes) or _is_property(each.lhs, each.rhs)
+                said |= is_value(each.rhs) and any(not is_value(d.rhs) for d in known[:1])
                 if near and not said:
                     found.append({text: each})
         return found[:MOST_OTHERS]

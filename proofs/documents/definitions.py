@@ -75,6 +75,7 @@ class Definitions:
         self.introduced: dict[str, int] = {}  # by equations such as W = U Σ Vᵀ, with their lines
         self.given_numbers: set[str] = set()  # matrices that are written out
         self.learned: set[str] = set()  # symbols whose shapes definitions have shown
+        self.inferred: list[tuple[str, Declared]] = []  # these shapes, by key
         self.layers = same_layer_pairs(items)
 
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
@@ -233,9 +234,11 @@ class Definitions:
         others = read.undeclared.keys() - {key, own}
         solved = all(str(atom) in symbols.sizes() for size in shape for atom in size)
         if solved and not others and all(len(size) <= 1 for size in shape):
-            self.context.declared.append((key, Declared("matrix", *shape, item.line)))
+            declared = Declared("matrix", *shape, item.line)
+            self.context.declared.append((key, declared))
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))
+            self.inferred.append((key, declared))
 
     def _read(self, terms: list[Node], symbols: Symbols) -> Elaborated | None:
         try:

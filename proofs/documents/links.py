@@ -83,6 +83,7 @@ from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
 from otimes.proofs.documents.signs import is_sign
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.suppositions import supposes
+from otimes.proofs.documents.suspects import Use
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,
@@ -93,6 +94,7 @@ from otimes.proofs.documents.terms import (
     size_name,
 )
 from otimes.proofs.documents.unrolled import unrolled
+from otimes.proofs.documents.wrong_declarations import Judged
 from otimes.proofs.documents.wrong_definitions import EQUALS, USED, WrongDefinitions
 
 MOST_WORK = 300.0  # units of work for the equations of one document
@@ -333,7 +335,9 @@ class LinkChecker(Definitions):
         if found is not None:
             line, column = self.document.position(item.formula.offset(statement.span[0]))
             tex = item.formula.tex[slice(*statement.span)]
-            yield self._made(item, line, column, tex, found, statement.span)
+            equation = self._made(item, line, column, tex, found, statement.span)
+            self.wrong.judged.append(Judged(equation, Use((term, term), {}, item.line)))
+            yield equation
 
     def _said_of_a_part(self, item: Item, statement: Statement) -> tuple[Node, Found] | None:
         """Return a row or a column that words say a formula is, and the verdict, None if open."""

@@ -457,8 +457,9 @@ def _matrices(
     if len(sizes) != 2 or sizes[0] is None or sizes[1] is None:
         return
     declared = Declared("matrix", sizes[0], sizes[1], _line(prose, match))
+    shape = prose.offset(match.start() + match[0].rfind("⟦"))
     for name in names:
-        yield _said(prose, name, declared, match)
+        yield replace(_said(prose, name, declared, match), offset=shape)
 
 
 def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) -> Said:

@@ -27,6 +27,7 @@ from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.suggestions import folded
 from otimes.proofs.documents.suspects import Key, Use, suspects, use_of
+from otimes.proofs.documents.wrong_declarations import Judged
 
 USED = re.compile(r"\bas on line (\d+)")
 MOST_USES = 12  # proved equations that are decided again with an edit
@@ -56,7 +57,7 @@ class WrongDefinitions:
     """The definitions that the equations of a document use, and which may be wrong.
 
     `defined` has the equation that is each definition, `proved` the equations that are proved by
-    some, `wrong` those that are called wrong.
+    some, `wrong` those that are called wrong; `judged` has all equations.
     """
 
     document: Document
@@ -65,6 +66,7 @@ class WrongDefinitions:
     proved: list[Use] = field(default_factory=list)
     wrong: list[Mistake] = field(default_factory=list)
     tried: dict[tuple[Key, str], bool] = field(default_factory=dict)
+    judged: list[Judged] = field(default_factory=list)
 
     def note(
         self, item: Item, statement: Statement, links: Mapping[int, tuple[Equation, Found]]
@@ -72,12 +74,14 @@ class WrongDefinitions:
         """Note the definitions of a chain, those that prove its links, and what is wrong in it."""
         for k, (equation, found) in links.items():
             sides = statement.terms[k], statement.terms[k + 1]
+            use = Use(sides, {}, item.line)
             if found.verdict == "definition":
                 for side in sides:
                     self.defined.setdefault(Key(item.line, latex(bare(side))), equation)
             elif found.verdict == "proved":
                 if USED.search(found.why):
-                    self.proved.append(use_of(self.context, *sides, item.line))
+                    use = use_of(self.context, *sides, item.line)
+                    self.proved.append(use)
             elif found.is_wrong and statement.relations[k] in EQUALS:
                 use = use_of(self.context, *sides, item.line)
                 beside = _edited(found, sides)
@@ -99,6 +103,8 @@ class WrongDefinitions:
                     left = latex(bare(statement.terms[k - 1]))
                     mended_side = found.suggestion.partition(" = ")[0]
                     self._call_wrong(other, f"{left} = {mended_side}", [equation])
+            if statement.relations[k] in EQUALS:
+                self.judged.append(Judged(equation, use))
 
     def name(self) -> None:
         """Name the definitions that may be wrong, with the equations that are called so."""
