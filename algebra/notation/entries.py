@@ -10,13 +10,28 @@ from dataclasses import replace
 from typing import Any
 
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key
-from otimes.algebra.notation.tree import Entry, Name, Node, Number, Power, latex, mapped, walk
+from otimes.algebra.notation.tree import (
+    Entry,
+    Name,
+    Node,
+    Number,
+    Power,
+    bare,
+    latex,
+    mapped,
+    walk,
+)
 
 
 def with_entries(terms: Sequence[Node], symbols: Symbols) -> list[Node] | None:
-    """Return terms in which the members of declared vectors are entries, or None without any."""
-    names = {e for term in terms for e in walk(term) if isinstance(e, Name)}
-    mine = {e for e in names if _is_entry(e, symbols)}
+    """Return terms in which the members of declared vectors are entries, or None without any.
+
+    None as well where one of them is transposed, which a number never is.
+    """
+    parts = [e for term in terms for e in walk(term)]
+    mine = {e for e in parts if isinstance(e, Name) and _is_entry(e, symbols)}
+    if any(isinstance(e, Power) and e.exponent == "T" and bare(e.base) in mine for e in parts):
+        return None
     return [_replaced(term, mine) for term in terms] if mine else None
 
 

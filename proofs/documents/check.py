@@ -167,10 +167,11 @@ def _checked(
 
 
 def _undeclared(items: Iterable[Item], context: Context) -> dict[str, int]:
-    symbols = context.symbols_at(1 << 30)
-    sizes = symbols.sizes()
+    every = context.symbols_at(1 << 30)
     found: dict[str, int] = {}
     for item in items:
+        symbols = context.symbols_at(item.line)  # also what is declared for one sentence
+        sizes = symbols.sizes() | every.sizes()
         for statement in item.statements:
             if not statement.relations:
                 continue
@@ -178,6 +179,7 @@ def _undeclared(items: Iterable[Item], context: Context) -> dict[str, int]:
                 if not isinstance(e, Name) or e.base in ("I", "Id") or is_constant(e):
                     continue
                 key, known = symbols.lookup(e)
+                known = known or every.lookup(e)[1]
                 ours = key in symbols.functions or key in sizes or len(e.base) > 2
                 if known is None and not ours and default(e) is not None:
                     found[key] = found.get(key, 0) + 1

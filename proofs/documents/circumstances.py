@@ -33,6 +33,23 @@ ANOTHER = re.compile(
     r"swap\w*|revers\w*|contrast|conversely|similarly|cases?|versions?|heads?|layers?|models?)\b",
     re.IGNORECASE,
 )
+# Words of a sentence about another case than that of a definition: “A head without mixing returns”.
+OTHERWISE = re.compile(
+    r"\b(?:without|instead|alternativ\w*|variants?|versions?|authors?|papers?|elsewhere|others?|"
+    r"cases?|special\w*|simpl\w+|ignor\w+|neglect\w+|drop\w*|omit\w*|remov\w+|ablat\w+|"
+    r"add(?:s|ed|ing|itional)?|often|sometimes|usually|commonly|identity|trivial|linear\w*|"
+    r"only|alone|bias\w*|residual connection|skip|code|convention|layout|practice|implement\w*|"
+    r"would|could|were|had|after|parallel|another|different\w*|new|second|next|"
+    r"approximat\w+|limit|extreme|toy|now|if|when|whenever|unless)\b"
+    r"|^\W*an?\s|^\W*(?:for|in|at|on|under)\s+(?:an?|the|this|that|one|two|our|some)\b"
+    r"|^\W*with\s+[a-z]"
+    r"|\b(?:for|at)\s+(?:\$|\\\()[^$]{0,40}=",
+    re.IGNORECASE,
+)
+SUPPOSED = re.compile(
+    r"\b(?:suppose\w*|assum\w+|imagin\w+|consider\w*|take|say that|pretend|restrict\w*)\b",
+    re.IGNORECASE,
+)
 FOLLOWS = re.compile(
     r"\b(?:we|to|you|one)\s+(?:then\s+|now\s+)?(?:get|gets|obtain)\b|\b(?:gives?|yields?|"
     r"implies|leads? to|solution|solv\w+|optimum|optimal|minimi[sz]\w+|maximi[sz]\w+)\b"
@@ -126,6 +143,17 @@ def is_of_another(words: str) -> bool:
     (True, False)
     """
     return ANOTHER.search(words) is not None
+
+
+def is_of_another_case(sentence: str, since: str) -> bool:
+    """Return whether a sentence may be about another case than that in which a symbol is defined.
+
+    `since` are the words before it, from that definition on.
+
+    >>> is_of_another_case("Without mixing, it returns ", ""), is_of_another_case("It reads ", "")
+    (True, False)
+    """
+    return bool(OTHERWISE.search(sentence) or SUPPOSED.search(since))
 
 
 def follows_from_more(words: str) -> bool:

@@ -364,15 +364,45 @@ class Definitions:
             return True  # `U_r` for `U`
         if _is_of_other_members(known[0].rhs, right):
             return True
+        sizes = self.context.symbols_at(known[0].line).sizes()
         every = self.context.instances([known[0].rhs, right])
         apart = {t: each for t, each in every.items() if not self.context.is_member(each.lhs)}
-        sizes = self.context.symbols_at(known[0].line).sizes()
         for others in (every, apart):  # rows of a matrix may be put in on one side only
-            sides = (self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right))
-            before, now = ({key_of(e) for e in walk(side) if isinstance(e, Name)} for side in sides)
-            if len((before ^ now) - sizes) < 2:
+            before, now = (
+                self.context.unfolded(s, {}, None, others) for s in (known[0].rhs, right)
+            )
+            if len((_keys(before) ^ _keys(now)) - sizes) < 2:
                 return False
-        return True
+        return self._differ_in_several(known[0].rhs, right, sizes)
+
+    def _differ_in_several(self, before: Node, now: Node, sizes: set[str]) -> bool:
+        """Return whether two terms differ in more than a symbol, or a product with a name.
+
+        A definition is put in where there are fewer differences with it.
+        """
+        sides = [before, now]
+        differ = _keys(before) ^ _keys(now)
+        while True:
+            others = self.context.instances(sides)
+            own = {latex(e) for s in sides for e in walk(s) if isinstance(e, Name)}
+            own &= {*self.context.definitions, *others}
+            trials = []
+            for text in sorted(own):
+                put = {text: others[text]} if text in others else {}
+                trial = [self.context.unfolded(s, {}, [text], put) for s in sides]
+                trials.append((_keys(trial[0]) ^ _keys(trial[1]), trial))
+            fewer = [each for each in trials if len(each[0] - sizes) < len(differ - sizes)]
+            if not fewer:
+                break
+            differ, sides = min(fewer, key=lambda each: len(each[0] - sizes))
+        differ = differ - sizes
+        known = (each for every in self.context.definitions.values() for each in every)
+        named = any(differ == _keys(each.rhs) for each in known)
+        return len(differ) > 1 and not named
+
+
+def _keys(node: Node) -> set[str]:
+    return {key_of(e) for e in walk(node) if isinstance(e, Name)}
 
 
 def _is_of_other_members(before: Node, now: Node) -> bool:

@@ -59,7 +59,7 @@ from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
-from otimes.proofs.documents.suggestions import Edit, folded
+from otimes.proofs.documents.suggestions import Edit, folded, suggestion
 from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.terms import is_value
 from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses, given_text
@@ -316,8 +316,8 @@ class Judge:
         if entries is not None and not _is_misfit(entries, columns):
             verdict, reading = attempted(entries[0], entries[1], (), columns)
             if verdict is None or verdict.status != "refuted":
-                kind = "proved" if verdict and verdict.status == "proved" else "undecided"
-                return Found(kind, "with an index, a vector may be its entry", reading=reading)
+                why = "with an index, a vector may be its entry"
+                return Found("undecided", why, reading=reading)
         for other in self.context.other_definitions([lhs, rhs], line):
             used: dict[str, Definition] = {}
             sides = [self.context.unfolded(side, used, (), other) for side in (lhs, rhs)]
@@ -434,9 +434,11 @@ class Judge:
             judged = partial(self._ordered, lhs, rhs, line)
             found = in_every_reading(lhs, rhs, symbols, source, judged)
             if found is not None and found.verdict == "shape":
-                if self._may_have_another_shape([lhs, rhs], line):
+                if self._may_have_another_shape([lhs, rhs], line, source):
                     return None
-                found = self.conflicts.doubted(found, [lhs, rhs], line, source)
+                certain, found = found, self.conflicts.doubted(found, [lhs, rhs], line, source)
+                edit = None if found.is_wrong else self.conflicts.by_edit(lhs, rhs, symbols, line)
+                found = found if edit is None else replace(certain, suggestion=edit.shown())
         finally:
             self.reads_in_every_way = False
         if found is not None and found.verdict == "refuted":
@@ -444,8 +446,13 @@ class Judge:
             return None if supposes(self.context, clauses, lhs, rhs, line) else found
         return found
 
-    def _may_have_another_shape(self, terms: Sequence[Node], line: int) -> bool:
-        """Return whether the shape of a symbol may be another one here: a row of a matrix, too."""
+    def _may_have_another_shape(
+        self, terms: Sequence[Node], line: int, source: str | None = None
+    ) -> bool:
+        """Return whether the shape of a symbol may be another one here: a row of a matrix, too.
+
+        With a source: and whether the terms may conform in another one.
+        """
         used = self.context.lines_of(terms, line)
         every = [e for term in terms for e in walk(term) if isinstance(e, Name)]
         names = [replace(e, select="") if e.select else e for e in every]
@@ -461,7 +468,10 @@ class Judge:
         if any(known is None or "_" not in known.full for known in declared):
             return True  # the symbol is declared without an index
         here, noted = self.context.in_scope, self.context.is_about_notation
-        return any(len(key) == 1 and not (here(at, line) or noted(at)) for key, at in used)
+        other = [(k, at) for k, at in used if len(k) == 1 and not (here(at, line) or noted(at))]
+        if not other or source is None:
+            return bool(other)
+        return not self.conflicts.fit_in_no_reading(terms, line, {key for key, _ in other}, source)
 
     def _contradicted(self, lhs: Node, rhs: Node, symbols: Symbols) -> list[str]:
         """Return the declared shapes with which a proved claim does not conform."""
@@ -507,7 +517,9 @@ class Judge:
         readable = [t for t in known if self._can_unfold(t, lhs, rhs, symbols)]
         related = unread_relation(self.context, [lhs, rhs], known, symbols)
         if related:
-            return Found("undecided", related)
+            edit = suggestion(lhs, rhs, symbols)
+            slip = edit is not None and edit.kind == "sign" and edit.is_evidence
+            return None if slip else Found("undecided", related)
         used: dict[str, Definition] = {}
         put = {text: each for text, each in others.items() if text in readable}
         a, b = (self.context.unfolded(side, used, readable, put) for side in (lhs, rhs))

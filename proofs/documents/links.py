@@ -55,6 +55,7 @@ from otimes.proofs.documents.circumstances import (
     is_goal,
     is_named_in_words,
     is_of_another,
+    is_of_another_case,
     is_of_differentials,
     is_revised,
     opens_case,
@@ -97,6 +98,7 @@ from otimes.proofs.documents.unrolled import unrolled
 from otimes.proofs.documents.wrong_declarations import Judged
 from otimes.proofs.documents.wrong_definitions import EQUALS, USED, WrongDefinitions
 
+OTHER_CASE = "it may be about another case than the definition before"
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
 TRANSPOSED = re.compile(
@@ -423,8 +425,10 @@ class LinkChecker(Definitions):
         built = found.suggestion and CONSTRUCTED.search(words)
         if built and self._is_false_given(more, sides, item):
             return True  # “If we replace W by W R” says what is done, and supposes nothing
-        if not stated:
-            return False
+        edit = found.edit if found.suggestion else ""
+        slip = bool(edit) and not self.context.is_excused(edit, item.line)
+        if not stated:  # “If nothing happens in between, …”: words alone, and no property
+            return slip
         if all(statement.relations == (r"\in",) for statement in stated):
             # “If all rows are shifted by the same row u ∈ …” declares u, and an edit is evidence
             declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
@@ -445,7 +449,7 @@ class LinkChecker(Definitions):
             elif statement.relations != (r"\in",):
                 return False
         used = {int(row) for row in USED.findall(found.why)}
-        return defined > 0 and bool(used & {each.line for each in (*before, item)})
+        return defined > 0 and (slip or bool(used & {each.line for each in (*before, item)}))
 
     def _is_false_given(
         self, stated: Sequence[Statement], sides: Sequence[Node], item: Item
@@ -697,7 +701,9 @@ class LinkChecker(Definitions):
             turned_within = turned_gradients(chain.other)
             layouts = [turned_within, Power(Group(turned_within), "T")]
             every = [self.judge.claim(chain.value, each, item.line, "") for each in layouts]
-            return found if all(each.verdict == "shape" for each in (turned, *every)) else None
+            words = GRADIENT_IF.sub("", self.document.sentence_before(item.formula))
+            wrong = all(each.verdict == "shape" for each in (turned, *every))
+            return found if wrong and not has_assumption(words) else None
         if found.verdict == "refuted":
             other = transposed([chain.value, chain.other]) or []
             if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
@@ -713,6 +719,19 @@ class LinkChecker(Definitions):
             return None
         self.context.define(bare(left), right, item.line)
         return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
+
+    def _is_of_another_case(self, item: Item, found: Found, said: int) -> bool:
+        """Return whether a sentence may define a symbol for another case than on the line `said`.
+
+        It does not where one edit of a kind that no case explains makes both definitions agree.
+        """
+        slip = found.edit in ("swap", "transpose", "sign", "index") and found.suggestion
+        if slip and not self.context.is_excused(found.edit, item.line):
+            return False
+        since = self.document.prose[self.document.lines[said - 1] : item.formula.start]
+        since = re.split(r"\n\s*\n", since)[-1]
+        words = self.document.sentence_before(item.formula), self.document.sentence(item.formula)
+        return any(is_of_another_case(each, since) for each in words)
 
     def _is_derived_anew(self, left: Node, item: Item) -> bool:
         """Return whether a derivative was given in another paragraph, maybe of another number."""
@@ -862,7 +881,11 @@ class LinkChecker(Definitions):
                 self.cases[latex(bare(left))] = item.line
             if said is not None and said.verdict == "proved":
                 self.context.define(bare(left), right, item.line)
-            return said or self._definition(item, left, right)
+            before = known[0].line if known and said is None else 0
+            found = said or self._definition(item, left, right)
+            if before and found.is_wrong and self._is_of_another_case(item, found, before):
+                return replace(found, verdict="undecided", why=OTHER_CASE)
+            return found
         if (
             k == 0
             and isinstance(bare(right), Name)
@@ -942,6 +965,8 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
+        if found.is_wrong and known and self._is_of_another_case(item, found, known[0].line):
+            return replace(found, verdict="undecided", why=OTHER_CASE)
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         if found.verdict == "refuted" and k == 0 and _is_of_a_form(left, right):

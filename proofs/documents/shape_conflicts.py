@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from otimes.algebra.errors import OtimesError, ShapeError
@@ -234,7 +234,7 @@ class ShapeConflicts:
         if not elsewhere:
             return ""
         keys = {key for key, _ in elsewhere}
-        every = [(key, d.line) for key in sorted(keys) for d in self.context.declarations_of(key)]
+        every = self._declarations_of(keys)
         try:
             check_shapes(terms, self.context.symbols_at(line, every), source)
         except FormulaShapeError:
@@ -243,7 +243,7 @@ class ShapeConflicts:
             pass
         if self._conforms_in_no_shape(terms, line, every, source):
             return ""
-        if len(terms) == 2 and self._conforms_in_no_reading(terms, line, every, source):
+        if len(terms) == 2 and self.fit_in_no_reading(terms, line, keys, source):
             return ""
         where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
         return f", but {'; '.join(where)}"
@@ -261,11 +261,14 @@ class ShapeConflicts:
         alone = len({full_key(e) for e in open_}) == 1 and all(e.base.isupper() for e in open_)
         return alone and bool(shape_error(terms, symbols, source))
 
-    def _conforms_in_no_reading(
-        self, terms: Sequence[Node], line: int, without: list[tuple[str, int]], source: str
+    def _declarations_of(self, keys: Collection[str]) -> list[tuple[str, int]]:
+        return [(key, d.line) for key in sorted(keys) for d in self.context.declarations_of(key)]
+
+    def fit_in_no_reading(
+        self, terms: Sequence[Node], line: int, without: Collection[str], source: str
     ) -> bool:
-        """Return whether terms do not conform, whatever the undeclared letters are."""
-        symbols = self.context.symbols_at(line, without)
+        """Return whether terms do not conform, whatever undeclared letters and others stand for."""
+        symbols = self.context.symbols_at(line, self._declarations_of(without))
         found = in_every_reading(
             terms[0], terms[1], symbols, source, lambda trial: Found("undecided")
         )

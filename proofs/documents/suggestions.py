@@ -238,6 +238,9 @@ def _transposes(e: Node) -> Iterator[Node]:
             if _is_turned(a) != _is_turned(b):
                 moved = [each.base if _is_turned(each) else Power(each, "T") for each in (a, b)]
                 yield replace(e, factors=(*e.factors[:k], *moved, *e.factors[k + 2 :]))
+        for k, factor in enumerate(e.factors):  # a vector alone is a term, and seldom turned
+            if isinstance(factor, Name) and factor.base.islower() and len(factor.base) == 1:
+                yield replace(e, factors=(*e.factors[:k], Power(factor, "T"), *e.factors[k + 1 :]))
     elif (isinstance(e, Name) and is_capital(e)) or (
         isinstance(e, Group) and isinstance(bare(e), Product | Tensor | Sum)
     ):
