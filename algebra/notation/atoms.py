@@ -199,7 +199,7 @@ class Atoms(Lists):
             if isinstance(target, Name) and self.is_at("("):  # of a function: `\nabla_W L(W)`
                 target = self.suffixes(self._call(target, start), start)
             if isinstance(variable, Name):
-                return Derivative(target, variable, span=self.from_(start))
+                return Derivative(target, variable, gradient=True, span=self.from_(start))
             return Apply(name, (target,), span=self.from_(start))
         if text == r"\binom":
             return Apply(Name("binom"), (self._one(), self._one()), span=self.from_(start))

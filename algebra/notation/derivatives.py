@@ -1,7 +1,8 @@
 r"""Derivatives of numbers at matrices: `\frac{\partial \ell}{\partial W}`, `\nabla_W \ell`.
 
-The derivative has the shape of the matrix, or in another convention that of its transpose. Which
-is meant is not said in most texts: it is read as the one with which the formula conforms.
+A gradient, `\nabla_W \ell`, has the shape of the matrix. So has a derivative, or in another
+convention that of its transpose. Which is meant is not said in most texts: it is read as the one
+with which the formula conforms.
 """
 
 from __future__ import annotations
@@ -63,12 +64,17 @@ def applied_to_what_follows(
 
 
 def transposed(terms: Sequence[Node]) -> list[Node] | None:
-    """Return terms in which derivatives have the other shape, or None if there are none."""
-    if not any(isinstance(e, Derivative) for term in terms for e in walk(term)):
+    """Return terms in which derivatives have the other shape, or None if there are none.
+
+    A gradient, with the sign ∇, has that of its variable.
+    """
+    parts = [e for term in terms for e in walk(term) if isinstance(e, Derivative)]
+    if all(e.gradient for e in parts):
         return None
 
     def turn(node: object) -> Node | None:
-        return replace(node, turned=not node.turned) if isinstance(node, Derivative) else None
+        turns = isinstance(node, Derivative) and not node.gradient
+        return replace(node, turned=not node.turned) if turns else None
 
     return [mapped(term, turn) for term in terms]
 

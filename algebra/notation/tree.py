@@ -110,12 +110,13 @@ class Fraction(Node):
 class Derivative(Node):
     r"""`\frac{\partial \ell}{\partial W}`, `\partial \ell / \partial W` or `\nabla_W \ell`.
 
-    `turned`: whether it has the shape of Wᵀ, and not that of W.
+    `turned`: whether it has the shape of Wᵀ, and not that of W; a `gradient` never has.
     """
 
     target: Node
     variable: Name
     turned: bool = False
+    gradient: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,17 @@ CASE = re.compile(
     re.IGNORECASE,
 )
 IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
+# “One usually starts with $B = 0$” tells of one moment, and “let $B = 0$” of all that follows.
+MOMENT = re.compile(
+    r"\b(?:start\w*|initial\w*|begin\w*|first step|at first|optim\w+|minim\w+|converge\w*|"
+    r"equilibrium|stationary)\b",
+    re.IGNORECASE,
+)
+ASSIGNED = re.compile(
+    r"\b(?:let|set|setting|take|taking|put|putting|choos\w+|defin\w+|where|with|fix|suppos\w+|"
+    r"assum\w+|given|writ\w+|denot\w+|call\w*|here)\b[^.;]*\Z",
+    re.IGNORECASE,
+)
 # Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
 NAMED_IN_WORDS = re.compile(
     r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
@@ -223,6 +234,15 @@ def opens_case(words: str, is_declared: bool) -> bool:
     (True, False)
     """
     return bool(CASE.search(words) and (is_declared or IF.search(words)))
+
+
+def is_of_a_moment(words: str) -> bool:
+    """Return whether a value after these words is that of one sentence.
+
+    >>> is_of_a_moment("One usually starts with "), is_of_a_moment("Let the bias be ")
+    (True, False)
+    """
+    return bool(MOMENT.search(words) or not ASSIGNED.search(words))
 
 
 def is_named_in_words(begins: str) -> bool:

@@ -7,6 +7,7 @@ tr(Gᵀ X W), with G constant: the chain rule for a number that depends on W by 
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from otimes.algebra.notation.tree import (
@@ -55,12 +56,12 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
         if not _has(whole, at):
             return None
         written = not isinstance(bare(asked.target), Name)
-        value = Group(Derivative(Group(whole), asked.variable), stands_for=asked)
+        value = Group(replace(asked, target=Group(whole)), stands_for=asked)
         return Chain(value, right, written and not used, named(used) or "its left side")
     said = _as_function(context, here, asked)
     if said is not None:  # `\ell(W) = …`
         whole = context.unfolded(said.rhs, used, _depending(context, here, at))
-        value = Group(Derivative(Group(whole), asked.variable), stands_for=asked)
+        value = Group(replace(asked, target=Group(whole)), stands_for=asked)
         return Chain(value, right, False, named({latex(said.lhs): said, **used}))
     other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
     terms: list[Node] = []
@@ -81,7 +82,7 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
     if not terms:
         return None
     total = Group(Sum(tuple(terms), ("", *["+"] * (len(terms) - 1))))
-    value = Group(Derivative(total, asked.variable), stands_for=asked)
+    value = Group(replace(asked, target=total), stands_for=asked)
     return Chain(value, other, False, named(used))
 
 

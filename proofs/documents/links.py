@@ -54,6 +54,7 @@ from otimes.proofs.documents.circumstances import (
     is_denied,
     is_goal,
     is_named_in_words,
+    is_of_a_moment,
     is_of_another,
     is_of_another_case,
     is_of_differentials,
@@ -140,6 +141,8 @@ class LinkChecker(Definitions):
     def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
+        self.layouts: dict[bool, int] = {}  # whether derivatives have the other shape, first lines
+        self.moments: dict[str, tuple[int, Hypothesis]] = {}  # values for one sentence, its end
         self.wrong = WrongDefinitions(document, context)
         ones = [(offset, name, None) for offset, name in context.ones]
         self.named: list[tuple[int, Name, Node | None]] = [*ones, *context.gradients]
@@ -163,6 +166,7 @@ class LinkChecker(Definitions):
     def of_item(self, item: Item) -> Iterator[Equation]:
         """Yield the equations of one formula."""
         self._leave_cases(item.line)
+        self._leave_moments(item.formula.start)
         while self.said < len(self.named):
             offset, name, value = self.named[self.said]
             if offset > item.formula.start:
@@ -718,7 +722,25 @@ class LinkChecker(Definitions):
         elif found.verdict != "proved":
             return None
         self.context.define(bare(left), right, item.line)
-        return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
+        found = replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
+        return self._in_one_layout(found, left, right, item.line)
+
+    def _in_one_layout(self, found: Found, left: Node, right: Node, line: int) -> Found:
+        """Return a proof, in question if derivatives before have the shape of the transpose."""
+        asked = bare(left)
+        if not isinstance(asked, Derivative) or found.verdict != "proved":
+            return found
+        as_it_is = self.judge.shapes([replace(asked, gradient=True), right], line, "") is None
+        turned = Power(Group(right), "T")
+        as_other = self.judge.shapes([replace(asked, gradient=True), turned], line, "") is None
+        if as_it_is == as_other:  # a square matrix
+            return found
+        said = self.layouts.setdefault(not as_it_is, line)
+        other = self.layouts.get(as_it_is, 0)
+        if not 0 < other < said:
+            return found
+        why = f"{found.why}; in the other layout of derivatives than on line {other}"
+        return replace(found, verdict="needs-hypothesis", why=why)
 
     def _is_of_another_case(self, item: Item, found: Found, said: int) -> bool:
         """Return whether a sentence may define a symbol for another case than on the line `said`.
@@ -768,6 +790,22 @@ class LinkChecker(Definitions):
             return False
         known = self.context.symbols_at(line).lookup(name)[1]
         return opens_case(words, known is not None and 0 < known.line < line)
+
+    def _is_of_a_moment(self, item: Item, left: Node, right: Node, words: str) -> bool:
+        """Return whether a sentence gives what was declared before it a constant value."""
+        name = bare(left)
+        if not isinstance(name, Name) or name.sub or name.sup or not is_constant(right):
+            return False
+        known = self.context.symbols_at(item.line).lookup(name)[1]
+        return known is not None and known.line > 0 and is_of_a_moment(words)
+
+    def _leave_moments(self, offset: int) -> None:
+        """Make hypotheses, that are not declared, of values which sentences before gave."""
+        for text, (end, given) in [*self.moments.items()]:
+            if end < offset:
+                self.context.definitions.pop(text, None)
+                self.context.hypotheses.append(given)
+                del self.moments[text]
 
     def _leave_cases(self, line: int) -> None:
         """Forget the values that symbols had in other paragraphs only."""
@@ -877,7 +915,10 @@ class LinkChecker(Definitions):
                 or self._of_part(item, left, right)
                 or self._unrolled(item, left, right)
             )
-            if said is None and first and self._is_case(left, words, item.line):
+            if said is None and self._is_of_a_moment(item, left, right, words):
+                given = Hypothesis(left, right, f"line {item.line}", False)
+                self.moments[latex(bare(left))] = self.document.sentence_end(item.formula), given
+            elif said is None and first and self._is_case(left, words, item.line):
                 self.cases[latex(bare(left))] = item.line
             if said is not None and said.verdict == "proved":
                 self.context.define(bare(left), right, item.line)

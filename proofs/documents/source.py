@@ -334,14 +334,18 @@ class Document:
 
     def sentence(self, formula: Formula) -> str:
         """Return the words of the sentence of a formula, without this and other formulas."""
-        start, end = formula.start - len(self.sentence_before(formula)), formula.end
-        rest = re.split(r"(?<=[.!?])\s|\n\s*\n", self.prose[end : end + 240])[0]
+        start, end = formula.start - len(self.sentence_before(formula)), self.sentence_end(formula)
         pieces, at = [], start
-        for each in self.formulas_between(start, end + len(rest)):
+        for each in self.formulas_between(start, end):
             if each.end > at:  # and is not within the formula before it
                 pieces.append(self.prose[at : each.start])
                 at = each.end
-        return " ".join([*pieces, self.prose[at : end + len(rest)]])
+        return " ".join([*pieces, self.prose[at:end]])
+
+    def sentence_end(self, formula: Formula) -> int:
+        """Return the offset at which the sentence of a formula ends."""
+        rest = self.prose[formula.end : formula.end + 240]
+        return formula.end + len(re.split(r"(?<=[.!?])\s|\n\s*\n", rest)[0])
 
     def formulas_between(self, start: int, end: int) -> list[Formula]:
         """Return the formulas that begin between two offsets."""

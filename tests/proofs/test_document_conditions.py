@@ -77,3 +77,20 @@ CIRCUIT = WEIGHTS + "We set $W_{QK} = W_K W_Q^\\top$. "
 def test_an_equation_in_these_words_has_the_verdict(text: str, verdict: str) -> None:
     last = check_text(text).equations[-1]
     assert last.verdict == verdict, last.why
+
+
+FACTORS = r"Let $B \in \mathbb{R}^{p \times r}$ and $A \in \mathbb{R}^{r \times d}$. "
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"One usually starts with $B = 0$. Then $B A = 2 B A$.", "needs-hypothesis"),
+        (r"In the first step, $B = 0$." + "\n\n" + "$B A = 3 B A$", "needs-hypothesis"),
+        (r"At initialization $B = 0$, so that $B A = 0$.", "proved"),
+        (r"Let $B = 0$. Then $B A = 2 B A$.", "proved"),
+    ],
+)
+def test_a_value_at_one_moment_is_none_for_the_sentences_after_it(text: str, verdict: str) -> None:
+    last = check_text(FACTORS + text).equations[-1]
+    assert last.verdict == verdict, last.why

@@ -72,3 +72,27 @@ def test_a_section_may_define_the_same_symbols_in_the_other_convention() -> None
     )
     verdicts = [each.verdict for each in check_text(text).equations]
     assert verdicts == ["definition", "definition", "definition", "proved"] * 2
+
+
+LEAST = (
+    r"Let $W \in \mathbb{R}^{p \times d}$, $x \in \mathbb{R}^d$, $y \in \mathbb{R}^p$ and "
+    r"$\ell = \frac12 \|W x - y\|^2$. "
+)
+AS_W, AS_ITS_TRANSPOSE = r"(W x - y) x^\top", r"x (W x - y)^\top"
+
+
+def test_a_gradient_has_the_shape_of_its_variable() -> None:
+    for number in (r"\ell", r"\frac12 \|W x - y\|^2"):
+        for value, verdict in ((AS_W, "proved"), (AS_ITS_TRANSPOSE, "shape")):
+            found = check_text(rf"{LEAST} Then $\nabla_W {number} = {value}$.").equations[-1]
+            assert found.verdict == verdict, found.why
+
+
+def test_derivatives_of_one_text_have_one_layout() -> None:
+    for first, second in ((AS_W, AS_ITS_TRANSPOSE), (AS_ITS_TRANSPOSE, AS_W)):
+        one, other = (
+            rf"$\frac{{\partial \ell}}{{\partial W}} = {value}$." for value in (first, second)
+        )
+        found = check_text(f"{LEAST} {one}\n\n{one}\n\n{other}\n\n{other}").equations[-4:]
+        verdicts = [each.verdict for each in found]
+        assert verdicts == ["proved", "proved", "needs-hypothesis", "needs-hypothesis"]
