@@ -73,8 +73,9 @@ def transposed(terms: Sequence[Node]) -> list[Node] | None:
         return None
 
     def turn(node: object) -> Node | None:
-        turns = isinstance(node, Derivative) and not node.gradient
-        return replace(node, turned=not node.turned) if turns else None
+        if not isinstance(node, Derivative) or node.gradient:
+            return None
+        return replace(node, turned=not node.turned)
 
     return [mapped(term, turn) for term in terms]
 

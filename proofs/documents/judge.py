@@ -438,7 +438,8 @@ class Judge:
                     return None
                 certain, found = found, self.conflicts.doubted(found, [lhs, rhs], line, source)
                 edit = None if found.is_wrong else self.conflicts.by_edit(lhs, rhs, symbols, line)
-                found = found if edit is None else replace(certain, suggestion=edit.shown())
+                if edit is not None:
+                    found = replace(certain, suggestion=edit.shown(), edit=edit.kind)
         finally:
             self.reads_in_every_way = False
         if found is not None and found.verdict == "refuted":

@@ -709,8 +709,8 @@ class LinkChecker(Definitions):
             wrong = all(each.verdict == "shape" for each in (turned, *every))
             return found if wrong and not has_assumption(words) else None
         if found.verdict == "refuted":
-            other = transposed([chain.value, chain.other]) or []
-            if self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
+            other = transposed([chain.value, chain.other])
+            if other and self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
                 why = "true if the derivative has the shape of the transpose"
                 return Found("needs-hypothesis", why)
             if has_assumption(GRADIENT_IF.sub("", self.document.sentence_before(item.formula))):

@@ -104,7 +104,7 @@ class ShapeConflicts:
         found = self._blame(error, [lhs, rhs], line, source)
         symbols = self.context.symbols_at(line)
         edit = suggestion(lhs, rhs, symbols) or self._edit_as_defined(lhs, rhs, symbols)
-        found.suggestion = edit.shown() if edit else ""
+        found.suggestion, found.edit = (edit.shown(), edit.kind) if edit else ("", "")
         if edit is None or found.verdict != "undecided" or self._is_excused(edit, line):
             return found
         return replace(found, verdict="shape", why=f"{error}{self._lines([lhs, rhs], line)}")

@@ -32,7 +32,7 @@ CLAIMS = [
     (THIN + r"$$\nabla_A \ell = s g x^\top B^\top$$", "shape"),
     (THIN.replace("and $g =", "and the row $g =") + r"$$\nabla_A \ell = s x g B$$", "definition"),
     (SQUARE + r"$$\nabla_X \mathcal{L} = G W$$", "refuted"),
-    (SQUARE + r"$$\nabla_X \mathcal{L} = W G^\top$$", "needs-hypothesis"),
+    (SQUARE + r"$$\nabla_X \mathcal{L} = W G^\top$$", "refuted"),
     (HEADS + r"$$\nabla_X L = P W_Q^\top + R W_K^\top$$", "proved"),
     (HEADS + r"$$\nabla_X L = P W_Q^\top - R W_K^\top$$", "refuted"),
     (MAP + r"$$\frac{\partial}{\partial W} \frac12 \|W x - y\|^2 = (W x - y) x^\top$$", "proved"),
