@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from otimes.algebra.notation.tree import (
@@ -24,6 +25,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
+    Power,
     Slot,
     Sum,
     bare,
@@ -38,7 +40,9 @@ AFFINE = re.compile(rf"({LETTER})(?:\s*([-+])\s*(\d+))?")
 NUMBER = re.compile(r"\d+|\(\d+\)")
 UP_TO = re.compile(rf"(?:[01]\s*\\le\s*)?({LETTER})\s*(\\le|<)\s*({LETTER})(?:\s*([-+])\s*(\d+))?")
 DIFFERENCE = re.compile(rf"({LETTER})([-+]\d+)?-({LETTER})([-+]\d+)?")
-HALF = re.compile(r"([-+]?)(?:1/2|\\frac(?:12|\{1\}\{2\}))")
+RATIONAL = re.compile(
+    r"([-+]?)(?:(\d{1,2})(?:/([248]))?|\\[td]?frac(?:(\d)([248])|\{(\d{1,2})\}\{([248])\}))"
+)
 
 
 class Affine(NamedTuple):
@@ -91,8 +95,37 @@ def half(e: Name) -> int:
     >>> half(Name("A", sup=(Slot("expression", "-1/2"),))), half(Name("A"))
     (-1, 0)
     """
-    match = HALF.fullmatch(re.sub(r"\s", "", e.sup[0].text)) if len(e.sup) == 1 else None
-    return 0 if match is None else -1 if match[1] == "-" else 1
+    power = fractional(e)
+    return 0 if power is None or abs(power) != Fraction(1, 2) else -1 if power < 0 else 1
+
+
+def fractional(e: Name) -> Fraction | None:
+    r"""Return a symbol's exponent that is negative or no whole number, or None.
+
+    >>> fractional(Name("k", sup=(Slot("expression", "-1/4"),))), fractional(Name("A"))
+    (Fraction(-1, 4), None)
+    """
+    power = rational(e.sup[0].text) if len(e.sup) == 1 else None
+    return None if power is None or (power >= 0 and power.denominator == 1) else power
+
+
+def fractional_power(e: Power) -> Fraction | None:
+    """Return an exponent in numbers that is negative or no whole number, or None."""
+    power = rational(latex(e.exponent)) if isinstance(e.exponent, Node) else None
+    return None if power is None or (power >= 0 and power.denominator == 1) else power
+
+
+def rational(text: str) -> Fraction | None:
+    r"""Return an exponent that is a small number over a power of two, or None.
+
+    >>> rational(r"-\frac{3}{2}"), rational("n/2")
+    (Fraction(-3, 2), None)
+    """
+    match = RATIONAL.fullmatch(re.sub(r"[\s()]", "", text))
+    if match is None:
+        return None
+    above, below = match[2] or match[4] or match[6], match[3] or match[5] or match[7] or "1"
+    return Fraction(int(f"{match[1]}{above}"), int(below))
 
 
 def last_of(e: Indexed) -> Affine | None:

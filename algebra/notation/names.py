@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import sympy
@@ -16,7 +17,7 @@ from otimes.algebra.language.constants import PI
 from otimes.algebra.language.linear import (
     Family,
 )
-from otimes.algebra.notation.affine import Difference, affine, difference, half
+from otimes.algebra.notation.affine import Difference, affine, difference, fractional
 from otimes.algebra.notation.bound import Bindings, Place, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
 from otimes.algebra.notation.slices import Turned, places_of, sliced
@@ -210,8 +211,10 @@ class Names(ABC):
         power = difference(e.sup[0]) if len(e.sup) == 1 else None
         if power is not None and self._is_base(e) and self._are_indices(power):
             return self._power_at(e, power)
-        if half(e) and (root := self._root_of_name(e)) is not None:
-            return root
+        if (exponent := fractional(e)) is not None:
+            root = self._root_of_name(e, exponent)
+            if root is not None:
+                return root
         if e.sup and e.sup[0].kind == "number" and len(e.sup) == 1 and self._is_power(e, known):
             return self._power_of_name(e)
         if known is None and self._is_size(e):
@@ -275,15 +278,15 @@ class Names(ABC):
             raise Undeclared(f"{self.quoted(e)} is a power only of a square matrix", e.span)
         return Typed(base.shape, lambda: sympy.MatPow(base.build(), exponent), e.span)
 
-    def _root_of_name(self, e: Name) -> Typed | None:
-        """Read the root of a number, or of one over it; a root of a matrix is a symbol."""
+    def _root_of_name(self, e: Name, exponent: Fraction) -> Typed | None:
+        """Read a power of a number, as a root or one over it; a root of a matrix is a symbol."""
         base = replace(e, sup=())
         known = self.symbols.lookup(base)[1]
         number = known is not None and known.kind == "scalar"
         if not (number or self._is_size(base)):
             return None
-        inner, exponent = self.infer(base), sympy.Rational(half(e), 2)
-        return Typed(None, lambda: sympy.Pow(inner.build(), exponent), e.span, inner.known)
+        inner, power = self.infer(base), sympy.Rational(exponent)
+        return Typed(None, lambda: sympy.Pow(inner.build(), power), e.span, inner.known)
 
     def _index_at(self, letter: str) -> sympy.Symbol:
         """Return the index of a sum around, or one that nothing binds, as a number."""

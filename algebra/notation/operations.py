@@ -19,6 +19,7 @@ from otimes.algebra.language.linear import (
     matadd,
     matmul,
 )
+from otimes.algebra.notation.affine import fractional_power
 from otimes.algebra.notation.dimensions import ONE, Plus, Shape, Size
 from otimes.algebra.notation.entrywise import entrywise_power, quotient
 from otimes.algebra.notation.partial import left_out_of
@@ -304,6 +305,10 @@ class Operations(Printed):
             return entrywise_power(e, base, e.exponent)
         if e.exponent == "+":
             return self._pseudo_inverse(e, base)
+        number = base.shape is None or self.is_one_by_one(base)
+        rational = fractional_power(e) if number else None
+        if rational is not None:
+            return Typed(None, lambda: sympy.Pow(self.as_scalar(base), rational), e.span)
         exponent = -1 if e.exponent == "-1" else self._exponent(e)
         if base.shape is None:
             return Typed(None, lambda: sympy.Pow(base.build(), exponent), e.span)

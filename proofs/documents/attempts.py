@@ -48,14 +48,20 @@ def attempted(
     given: Sequence[Hypothesis],
     symbols: Symbols,
     budget: float = BUDGET,
+    certain: bool = False,
 ) -> tuple[Verdict | None, str]:
-    """Return the verdict under hypotheses, or None where they cannot be stated together."""
+    """Return the verdict under hypotheses, or None where they cannot be stated together.
+
+    `certain`: None, too, where a part of it is not in the language, as many a norm.
+    """
     terms = [lhs, rhs]
     for hypothesis in given:
         terms += [hypothesis.lhs, hypothesis.rhs]
     starts = range(2, len(terms), 2)
     try:
         read = elaborate(terms, symbols, starts=starts)
+        if certain and read.doubts:
+            return None, ""
         pairs = [sympy.Eq(*read.terms[k : k + 2], evaluate=False) for k in starts]
         if any(isinstance(pair, sympy.logic.boolalg.BooleanAtom) for pair in pairs):
             return None, ""

@@ -56,6 +56,7 @@ from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.said_shapes import said_shapes
 from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.spectra import read_spectra
 from otimes.proofs.documents.wrong_declarations import wrong_declarations
 
 FACTORED = re.compile(
@@ -124,6 +125,7 @@ def _checked(
     context.pseudo = bool(PSEUDO.search(prose.text))
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
+    read_spectra(prose, context)
     context.kinds = confirmed(items)
     for word in words:  # what is diagonal is a matrix
         for key in word.matrices:

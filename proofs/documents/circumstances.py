@@ -8,6 +8,7 @@ definition is revised.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from otimes.algebra.notation.tree import Group, Name, Node, Power, Product, Sum, bare, latex, walk
 from otimes.proofs.documents.false_claims import assumed
@@ -186,7 +187,9 @@ def is_of_differentials(lhs: Node, rhs: Node) -> bool:
     True
     """
     terms = [*_terms(lhs), *_terms(rhs)]
-    return bool(terms) and all(any(_is_differential(e) for e in walk(term)) for term in terms)
+    parts = [[e for e in walk(term) if _is_differential(e)] for term in terms]
+    matrices = any(_is_differential(e, _is_variable) for each in parts for e in each)
+    return bool(terms) and all(parts) and matrices
 
 
 def _terms(node: Node) -> list[Node]:
@@ -195,13 +198,20 @@ def _terms(node: Node) -> list[Node]:
     return [term for term in terms if latex(bare(term)) not in ("0", r"\mathbf{0}")]
 
 
-def _is_differential(node: Node) -> bool:
+def _is_differential(node: Node, of: Callable[[Node], bool] | None = None) -> bool:
+    """Return whether a product has a `d` before a symbol or a bracket, or before one of a kind."""
     if not isinstance(node, Product):
         return False
     return any(
-        isinstance(a, Name) and latex(a) in ("d", r"\mathrm{d}") and _is_variable(b)
+        isinstance(a, Name)
+        and latex(a) in ("d", r"\mathrm{d}")
+        and ((of or _is_letter)(b) or _is_variable(b))
         for a, b in zip(node.factors, node.factors[1:], strict=False)
     )
+
+
+def _is_letter(node: Node) -> bool:
+    return isinstance(bare(node), Name)
 
 
 def _is_variable(node: Node) -> bool:

@@ -42,7 +42,7 @@ from otimes.proofs.documents.attempts import (
 )
 from otimes.proofs.documents.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.context import Context, Definition
-from otimes.proofs.documents.every_reading import in_every_reading, misfit
+from otimes.proofs.documents.every_reading import PROPERTY, in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.other_readings import (
@@ -59,6 +59,8 @@ from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
+from otimes.proofs.documents.spectra import OPEN, by_spectra, is_about_spectra
+from otimes.proofs.documents.squares import SQUARED, squared
 from otimes.proofs.documents.suggestions import Edit, folded, suggestion
 from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.terms import is_value
@@ -106,11 +108,18 @@ class Judge:
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
         with one_equation():
-            found = self.in_numbers(lhs, rhs, line) or self._in_ones(lhs, rhs, line, source)
+            found = (
+                self.in_numbers(lhs, rhs, line)
+                or by_spectra(self.context, lhs, rhs, line)
+                or self._in_squares(lhs, rhs, line)
+                or self._in_ones(lhs, rhs, line, source)
+            )
             if found.verdict == "undecided":
                 found = self._with_activations(lhs, rhs, line, source) or found
-            if found.verdict == "refuted":
+            if found.verdict == "refuted" and not found.hypotheses:
                 found = self._with_all_definitions(found, lhs, rhs, line)
+            if found.verdict == "refuted" and not found.hypotheses:
+                found = self._unless_of_spectra(found, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found
@@ -154,7 +163,8 @@ class Judge:
         if any(isinstance(e, Number) and "." in e.text for e in parts):
             return None  # rounded, perhaps
         known = self.context.symbols_at(line)
-        verdict, reading = attempted(*_as_numbers(a, b, known), [], known)
+        a, b = squared(a, b) or (a, b)
+        verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
         if verdict is None or verdict.status == "undecided":
             return None
         why = f"in numbers, with {named(used)}"
@@ -178,6 +188,24 @@ class Judge:
         if found.verdict == "proved" or (found.is_wrong and said):
             return replace(found, why=f"{found.why}; where {names} acts on each entry")
         return None
+
+    def _unless_of_spectra(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
+        """Return a refutation, unless the claim is about singular values, and not all is read."""
+        if not is_about_spectra(self.context, lhs, rhs, line):
+            return found
+        return replace(found, verdict="undecided", why=OPEN, differ=False)
+
+    def _in_squares(self, lhs: Node, rhs: Node, line: int) -> Found | None:
+        """Return the verdict on the squares of norms, or None where it is open."""
+        squares = squared(lhs, rhs)
+        if squares is None:
+            return None
+        found = self._in_ones(*squares, line, "")
+        sure = found.verdict == "proved" or found.is_wrong or found.why.startswith("true given")
+        if found.is_wrong and PROPERTY.search(self.context.words_of_section(line)):
+            return None  # what turns a vector, or has norm one, may be said in words
+        why = f"{SQUARED}: {found.why}" if found.why else SQUARED
+        return replace(found, why=why, span=None, suggestion="") if sure else None
 
     def _with_all_definitions(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
         """Return a refutation, unless the claim is true or open with all definitions put in.

@@ -17,7 +17,7 @@ from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Node, Space, bare
+from otimes.algebra.notation.tree import Name, Node, Space, Statement, bare
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.items import is_matrix_like
 from otimes.proofs.documents.said import Said
@@ -229,6 +229,18 @@ class Prose:
         k = bisect_right(self._begins, at) - 1
         length, start = self._pieces[k]
         return min(start + min(at - self._begins[k], length), len(self.document.text))
+
+    def row(self, number: int) -> int:
+        """Return the line of a formula, by its number."""
+        return self.document.row(self.formulas[number].start)
+
+    def statements(self, number: int) -> list[Statement]:
+        """Return what a formula states, by its number, and nothing for one that is not read."""
+        formula = self.formulas[number]
+        try:
+            return parse_formula(formula.tex, plain=formula.plain)
+        except NotationError:
+            return []
 
     def node(self, number: str | None) -> Node | None:
         """Return the expression of a formula, by its number, if it is one without relations."""

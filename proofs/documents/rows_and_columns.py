@@ -10,15 +10,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from otimes.algebra.notation.parser import parse_formula
-from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Dots,
     Grid,
     Name,
     Power,
     Slot,
-    Statement,
     bare,
 )
 from otimes.proofs.documents.items import Item
@@ -102,20 +99,12 @@ def _members(prose: Prose, match: re.Match[str], marks: list[str]) -> Iterator[M
             yield Member(name, whole, side, line, turned)
 
 
-def _statements(prose: Prose, number: int) -> list[Statement]:
-    formula = prose.formulas[number]
-    try:
-        return parse_formula(formula.tex, plain=formula.plain)
-    except NotationError:
-        return []
-
-
 def _matrices(prose: Prose, mark: str) -> list[tuple[Name, bool]]:
     r"""Return the matrices that a formula is, declares or defines, and whether it is transposed.
 
     None of what is something else; `F, G \in ℝ^{d×m}` declares two.
     """
-    statements = _statements(prose, int(mark.strip("⟦⟧")))
+    statements = prose.statements(int(mark.strip("⟦⟧")))
     if len(statements) != 1 or statements[0].relations not in ((), (r"\in",), ("=",), (":=",)):
         return []
     found = []
@@ -132,7 +121,7 @@ def _matrices(prose: Prose, mark: str) -> list[tuple[Name, bool]]:
 
 def _indexed(prose: Prose, number: int) -> Iterator[tuple[Name, bool]]:
     r"""Yield the small letters with an index of a formula: `h_i^\top`, `f_1, \dots, f_m`."""
-    for statement in _statements(prose, number):
+    for statement in prose.statements(number):
         if statement.relations not in ((), (r"\in",)):
             return
         for term in map(bare, (*statement.subjects, statement.terms[0])):
