@@ -13,6 +13,7 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 
 from otimes.algebra.language.constants import PI
 from otimes.algebra.language.latex import latex
+from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import OneHot, matadd, matmul
 from otimes.algebra.language.nonlinear import (
     Activation,
@@ -24,6 +25,7 @@ from otimes.algebra.language.nonlinear import (
 from otimes.algebra.language.positions import KINDS
 
 Equation = tuple[Any, Any]
+LAYER = sympy.Symbol("l", integer=True)  # the index of a power, which is a product of equal layers
 Values = Callable[[Any], Iterator[tuple[int, dict[str, Any]]]]
 DATA = json.loads(Path(__file__).parents[1].joinpath("axioms.json").read_text(encoding="utf-8"))
 STATEMENTS = DATA["axioms"] | DATA["readings"]
@@ -102,6 +104,7 @@ _MADE: dict[str, Callable[..., Any]] = {
     "CausalMask": CausalMask,
     **{kind.__name__: kind for kind in KINDS},
     "Add": sympy.Add,
+    "LayerProduct": lambda body, many, reverse: LayerProduct(body, (LAYER, many), bool(reverse)),
     "RowSoftmax": RowSoftmax,
     "Activation": Activation,
     "RMSNorm": RMSNorm,

@@ -49,6 +49,7 @@ AXIOMS = {
     name: Axiom(name, one["says"], one["source"], example(name), *subjects_of(name))
     for name, one in STATEMENTS.items()
 }
+OF_POWERS = "shift_power"  # about products over layers, which are read as matrices only
 MAX_FACTORS, MAX_PRODUCTS = 4, 4  # of products of causal matrices
 MAX_FUNCTIONS = 60  # in one claim, including those from axioms
 
@@ -76,6 +77,7 @@ def instances(
         "gelu_tanh": any(e.has(PI) for e in expressions),
         "sigmoid_difference": any(is_applied(e, "exp") for e in nodes),
         "softplus_difference": any(is_applied(e, "log") for e in nodes),
+        OF_POWERS: False,
         "causal_softmax_last": any(isinstance(e, OneHotLast) for e in nodes),
     }
     found = []

@@ -9,6 +9,7 @@ from typing import Any
 import sympy
 
 from otimes.algebra.decide.admissible import admits
+from otimes.algebra.decide.axiom_statements import Instance
 from otimes.algebra.decide.counterexample import with_positive_entries, with_thirds
 from otimes.algebra.decide.empty_ranges import not_evaluated, refuse_short_sums
 from otimes.algebra.decide.induction import depths_of
@@ -56,6 +57,7 @@ class Claim:
         self.folded: tuple[Any, ...] | None = None  # sides and hypotheses with definitions in them
         self.is_simple = False  # whether only a short proof is looked for
         self.is_last = False  # whether it is what a claim about a position says of the last one
+        self.of_products: tuple[Instance, ...] = ()  # axioms about products that are matrices in it
         self.besides: tuple[Any, ...] = ()  # what is read as well, so that sizes are cut alike
         self.orders_done: frozenset[Any] = frozenset()  # by the inductions around it
         self.facts = self.fixed = len(hypotheses)
@@ -170,8 +172,9 @@ class Claim:
         about = *self.origin.items(), self.latest, self.besides, self.is_simple, self.is_last
         numbered = self.numbers, self.places, self.facts, self.fixed
         cited = tuple(map(id, self.cited)), tuple(map(id, self.lemmas))
+        products = tuple((one.axiom, one.form, one.lhs) for one in self.of_products)
         stated = self.sides, self.given, self.inequalities, *asked
-        return *stated, *numbered, *cited, about, self.within, self.orders_done
+        return *stated, *numbered, *cited, products, about, self.within, self.orders_done
 
     @property
     def not_evaluated(self) -> frozenset[Any]:

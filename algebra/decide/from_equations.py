@@ -66,10 +66,11 @@ def with_axioms(question: Question) -> Decision | None:
     """Return the decision with the axioms for the functions in the claim, or None without any."""
     if question.read is None or question.axioms[0]:
         return None
-    reading = question.read.reading
-    if not reading.applied and not any(map(is_constant, reading.labels)):
+    reading, products = question.read.reading, question.claim.of_products
+    if not (products or reading.applied or any(map(is_constant, reading.labels))):
         return None
-    axioms = _instances(question.claim, question.decided)
+    found, premises = _instances(question.claim, question.decided)
+    axioms = [*found, *products], premises
     return question.decided(question.claim, axioms) if axioms[0] else None
 
 

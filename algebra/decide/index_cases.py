@@ -84,15 +84,18 @@ def in_cases(
     for cases in case_lists(lhs, rhs, given):
         found: list[Decision] = []
         for one in reversed(cases):  # few layers take the least work
+            answer: Decision | None = None
             with suppress(OtimesError):
-                found.insert(0, decided(one.lhs, one.rhs, one.given))
-                if found[0].status == "refuted" and not one.beyond:
-                    reason = f"at {one.at} {found[0].reason}"
-                    values = (*found[0].values, one.values)
-                    return replace(found[0], reason=reason, values=values)
-            if not found or found[0].status != "proved":
+                answer = decided(one.lhs, one.rhs, one.given)
+            if answer is not None and answer.status == "refuted" and not one.beyond:
+                reason = f"at {one.at} {answer.reason}"
+                values = (*answer.values, one.values)
+                return replace(answer, reason=reason, values=values)
+            if answer is not None and answer.status == "proved":
+                found.insert(0, answer)
+            elif not one.beyond:
                 break
-        if len(found) == len(cases) and all(one.status == "proved" for one in found):
+        if len(found) == len(cases):
             pairs = zip(cases, found, strict=True)
             reason = "; ".join(f"at {case.at} {one.reason}" for case, one in pairs)
             every = tuple(each for one in found for each in one.cases or (one,))

@@ -10,11 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import Any
 
 import sympy
 
 from otimes.algebra.budget import STEPS, Budget, Exhausted, limited, spend, steps_left
+from otimes.algebra.decide.axiom_statements import Instance
+from otimes.algebra.decide.axioms import AXIOMS, OF_POWERS
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision, LayeredProof, Proof
 from otimes.algebra.decide.induction import Induction, Opened, Scope
@@ -35,6 +38,7 @@ from otimes.algebra.errors import LanguageError, RuleError, ShapeError, Undecide
 from otimes.algebra.language.binders import free_symbols, names_in
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import HeadSum
+from otimes.algebra.language.positions import Shift
 from otimes.algebra.language.shapes import inspect
 
 Decide = Callable[[Claim], Decision]
@@ -105,6 +109,7 @@ def as_matrices(claim: Claim, decided: Decide, with_laws: bool = True) -> Decisi
     except (RuleError, ShapeError, LanguageError):
         return None
     inner.placed(claim.places, claim.facts, claim.fixed)
+    inner.of_products = tuple(axioms_about(plan))
     inner.within, inner.besides = claim.within, layers_of(plan)
     if claim.not_evaluated:
         inner.whole = claim.stated
@@ -116,6 +121,19 @@ def as_matrices(claim: Claim, decided: Decide, with_laws: bool = True) -> Decisi
     proof = Proof("layers as they are", layered=LayeredProof(plan, found))
     reason = f"each product over layers is taken as one matrix: {found.reason}"
     return Decision("proved", reason, claim, proof=proof, conditional=found.conditional)
+
+
+def axioms_about(plan: AsMatrices) -> Iterator[Instance]:
+    """Yield what axioms say of the products of a plan, with the matrices for these."""
+    for e in [e for e in plan.opaque if isinstance(e, LayerProduct)]:
+        for shift in e.body.atoms(Shift):
+            for said in AXIOMS[OF_POWERS].of(shift):
+                if (said.lhs.body, said.lhs.count, said.lhs.reverse) == (
+                    e.body,
+                    e.count,
+                    e.reverse,
+                ):
+                    yield replace(said, lhs=plan.opaque[e])
 
 
 def layers_of(plan: Opened) -> tuple[Any, ...]:

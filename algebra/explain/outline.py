@@ -99,7 +99,7 @@ IDEAS: dict[str, str] = {
     """,
     "rotations by angles": "rotation_mul cos_even circle angle_sum",
     "shifts and positions": """
-        shift_entries shift_back shift_mask shift_positions position_ends position_sums
+        shift_entries shift_back shift_power shift_mask shift_positions position_ends position_sums
         position_counts
     """,
     "compare normal forms": "same_normal_form",

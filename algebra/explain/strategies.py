@@ -128,7 +128,7 @@ AXIOMS = _names("""
     abs_relu abs_product softplus_log gelu_erf gelu_tanh softmax_two causal_softmax_last root_exp
     exp_half_log softplus_reflected root_square relu_scale_rows norm_scale_rows tanh_exp exp_sum
     exp_reflected relu_idempotent relu_square relu_parts rsqrt_square norm_scale softmax_exp
-    shift_entries shift_back shift_mask shift_positions position_ends position_sums
+    shift_entries shift_back shift_power shift_mask shift_positions position_ends position_sums
     position_counts last_position reciprocal_twice reciprocal_product reciprocal_exp
     tanh_sum softmax_product sigmoid_difference softplus_difference
     reciprocal_sqrt reciprocal_cancel log_exp log_reciprocal log_root log_sigmoid sigmoid_exp

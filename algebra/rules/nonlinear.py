@@ -425,7 +425,7 @@ for _name in (
     *("relu_square", "relu_parts", "relu_scale_columns"),
     *("rsqrt_square", "softmax_mask", "activation_choose_columns", "softmax_permute_columns"),
     *("softmax_exp", "causal_softmax_first", "softmax_alone"),
-    *("shift_entries", "shift_back", "shift_mask", "shift_positions"),
+    *("shift_entries", "shift_back", "shift_power", "shift_mask", "shift_positions"),
     *("position_ends", "position_sums", "position_counts", "last_position"),
     *(
         "reciprocal_twice",

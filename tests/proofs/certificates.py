@@ -122,6 +122,8 @@ MORE: dict[str, Claim] = {
     ),
     "inverse of a multiple": (Inverse(matmul(alpha, A)), matmul(1 / alpha, Inverse(A)), []),
     "inverse to a power": (matmul(sympy.MatPow(A, -2), A**3), A, []),
+    "shift out": (matmul(A, sympy.MatPow(positions.Shift(n), n + m), B), O_n, []),
+    "shift back out": (sympy.MatPow(sympy.Transpose(positions.Shift(n)), n), O_n, []),
     "inverse of a sum": (Inverse(matadd(A, B)), Inverse(matadd(B, A)), []),
     "inverse in an inverse": (
         matmul(Inverse(matadd(A, Inverse(B))), matadd(Inverse(B), A), C),

@@ -931,6 +931,18 @@ FORGED: dict[str, dict[str, Any]] = {
         given=[[[n], mul(NOT_FIRST, S), O_1]],
     ),
     # an empty sum is 0
+    "fewer shifts than there are positions": by_hand(
+        ["LayerProduct", ["Shift", n], m, False],
+        O,
+        use(0, 1),
+        facts=[["axiom", [], "shift_power", 0, {"n": n}, []]],
+    ),
+    "as many shifts as there are layers": by_hand(
+        ["LayerProduct", ["Shift", n], m, False],
+        O,
+        use(0, 1),
+        facts=[["axiom", [], "shift_power", 0, {"n": m}, []]],
+    ),
     "the weights of no columns": by_hand(
         plus(
             mul(softmax(mul(["OneMatrix", n, 0], ["CausalMask", 0])), ["OneMatrix", 0, 1]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sympy import BlockMatrix, Identity, Inverse, MatrixSymbol, Sum, Trace, ZeroMatrix
+from sympy import BlockMatrix, Identity, Inverse, MatPow, MatrixSymbol, Sum, Trace, ZeroMatrix
 
 import otimes as ot
 from otimes.algebra.language.linear import kron
@@ -479,6 +479,11 @@ SUITE.both(
     "shift twice",
     claim(ot.OneHot(0, n).T * ot.Shift(n) * ot.Shift(n), ZeroMatrix(1, n)),
     claim(ot.OneHotLast(n).T * ot.Shift(n) * ot.Shift(n), ZeroMatrix(1, n)),
+)
+SUITE.both(
+    "shift out",
+    claim(A * MatPow(ot.Shift(n), n + t), ZeroMatrix(n, n)),
+    claim(MatPow(ot.Shift(n + 1), n), ZeroMatrix(n + 1, n + 1)),
 )
 SUITE.both(
     "rotary dot",

@@ -18,6 +18,7 @@ from otimes.algebra.evaluate.exact import Assignment, array_shape, exact_array, 
 from otimes.algebra.explain.derivation import Step
 from otimes.algebra.explain.search import explain
 from otimes.algebra.language.intervals import bounds
+from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import OneHot, kron, matadd, matmul, vec_cols, vec_rows
 from otimes.algebra.language.nonlinear import (
     RSQRT,
@@ -40,6 +41,7 @@ v, u = MatrixSymbol("v", n, 1), MatrixSymbol("u", 1, m)
 P, Q = MatrixSymbol("P", n, n), MatrixSymbol("Q", m, m)
 row, column = Transpose(OneHot(i, n)), OneHot(i, d)
 mask = CausalMask(n)
+shifted_out = LayerProduct(Shift(n), (sympy.Symbol("l", integer=True), n))
 shifted_back = matmul(Shift(n), Transpose(Shift(n)))
 first_only = matmul(OneHot(0, n), Transpose(OneHot(0, n)))
 TINY = Fraction(1, 10**30)  # the arithmetic has 200 bits; the sums here lose a few of them
@@ -132,6 +134,7 @@ WHOLE: dict[str, tuple[list[Any], tuple[Any, ...]]] = {
     "causal_mask_diagonal": ([DiagonalOf(mask)], ()),
     "shift_entries": ([hadamard(Shift(n), Shift(n)), hadamard(P, Shift(n), Shift(n))], ()),
     "shift_back": ([matadd(shifted_back, first_only), matadd(P, shifted_back, first_only)], ()),
+    "shift_power": ([shifted_out], ()),
     "shift_mask": ([matmul(Shift(n), mask), matmul(P, Shift(n), mask)], ()),
     "shift_positions": ([matmul(Shift(n), Positions(n)), matmul(P, Shift(n), Positions(n))], ()),
     "position_ends": ([matmul(Transpose(Positions(n)), OneHotLast(n))], ()),
