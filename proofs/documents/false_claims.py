@@ -160,7 +160,9 @@ class FalseClaim:
         if verdict == "refuted" and edit is None and false:
             mended = suggestion(lhs, rhs, symbols, given=given)
             proposed = mended.shown() if mended else ""
-        if false and under is not None and (settled or about & self.read.undeclared.keys()):
+        inverse = any(h.origin.startswith("“invertible”") for h in given)
+        unless = settled or inverse or about & self.read.undeclared.keys()
+        if false and under is not None and unless:
             why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample
         return Found(verdict, why, example, proposed, differ=verdict != "refuted", edit=kind)
 

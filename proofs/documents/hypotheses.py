@@ -205,6 +205,8 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
         yield Hypothesis(turned, name, origin, False)
         if word == "diagonal":
             yield Hypothesis(name, Tensor(r"\odot", (name, identity)), origin, False)
+    elif word == "invertible":
+        yield Hypothesis(Product((name, Power(name, "-1")), ("", "")), identity, origin, False)
     elif word == "idempotent":
         yield Hypothesis(Product((name, name), ("", "")), name, origin, False)
     elif word == "commute":

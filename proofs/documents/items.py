@@ -16,6 +16,7 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
     Fraction,
+    Indexed,
     Name,
     Node,
     Number,
@@ -42,7 +43,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declared_in_formulas import declared_by, functions_in, values_in
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import with_columns_of_ones
-from otimes.proofs.documents.signs import consistent, signs_of
+from otimes.proofs.documents.signs import QUANTITIES, consistent, signs_of
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
@@ -125,6 +126,8 @@ def composed(items: Iterable[Item]) -> Iterator[tuple[Item, Statement]]:
 def declare(items: Iterable[Item], context: Context, document: Document) -> None:
     """Add the declarations in memberships, such as A ∈ ℝⁿˣᵐ, and the signs of numbers."""
     signs: list[tuple[str, Declared]] = []
+    items = [*items]
+    free = QUANTITIES - _indices_and_sizes(items)
     for item in items:
         words = plain_words(document.sentence_before(item.formula))
         local, plain = is_local(words), is_for_letters(words)
@@ -132,12 +135,28 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
             found = [*declared_by(statement, item.line)]
             context.declared += found
             if not is_concluded(words):
-                said = [*signs_of(statement, item.line, context.base.functions)]
+                said = [*signs_of(statement, item.line, context.base.functions, free)]
                 signs += said
                 if local or opens_a_case(words):
                     context.local |= {(key, item.line) for key, _ in said}
             context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
     context.declared += consistent(signs, document.paragraph)
+
+
+def _indices_and_sizes(items: Iterable[Item]) -> set[str]:
+    """Return the letters in indices, in sizes, and at the ends of sums."""
+    found: set[str] = set()
+    for e in (e for item in items for s in item.statements for e in walk(s)):
+        if isinstance(e, Name):
+            found |= {letter for slot in (*e.sub, *e.sup) for letter in slot.text}
+        elif isinstance(e, Space):
+            found |= {
+                each.base for size in e.sizes for each in walk(size) if isinstance(each, Name)
+            }
+        elif isinstance(e, Indexed):
+            ends = walk(e.upper) if e.upper is not None else ()
+            found |= {*e.indices, *e.lower, *(part.base for part in ends if isinstance(part, Name))}
+    return found
 
 
 def order_of_vec(text: str) -> str:

@@ -128,6 +128,8 @@ GRADIENT_IF = re.compile(
     r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b)",
     re.IGNORECASE,
 )
+# A property with which the counterexample complies.
+INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
 MACRO = re.compile(r"\\[A-Za-z]+")
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
@@ -437,7 +439,9 @@ class LinkChecker(Definitions):
             # “If all rows are shifted by the same row u ∈ …” declares u, and an edit is evidence
             declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
             mine = {e for s in item.statements for e in walk(s) if isinstance(e, Name)}
-            return declared <= mine and found.edit in ("swap", "transpose", "sign", "index")
+            plain = INVERTIBLE.search(words) and not has_assumption(words, but="if")
+            slip = found.edit in ("swap", "transpose", "sign", "index")
+            return declared <= mine and (slip or bool(plain))
         heads = [bare(each.terms[0]) for each in stated]
         own = {e for side in sides for e in walk(side) if isinstance(e, Name)}
         defines = all(each.relations in (("=",), (r"\in",)) for each in stated)

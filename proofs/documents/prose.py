@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from itertools import accumulate, islice
+from string import ascii_lowercase
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
@@ -21,6 +22,7 @@ from otimes.algebra.notation.tree import Name, Node, Space, Statement, bare
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.items import is_matrix_like
 from otimes.proofs.documents.said import Said
+from otimes.proofs.documents.signs import is_sign, signs_of
 from otimes.proofs.documents.source import Document, Formula
 from otimes.proofs.documents.tables import said_in_tables, shape_of
 
@@ -65,6 +67,15 @@ IS_SCALAR = re.compile(
     rf"|\bscalars?\s+{LIST}"
     r"|\b(?:an?|any|some|all|two|real|positive|nonzero)\s+(?:(?:real|positive|nonzero|small)\s+)?"
     rf"(?:numbers?|constants?|coefficients?)\s+{LIST}(?!\s+of\b)",
+    re.IGNORECASE,
+)
+QUANTITY = (
+    r"(?:\w+\s+){0,2}?(?:norms?|scales?|temperatures?|step sizes?|learning rates?|thresholds?|"
+    r"standard deviations?|variances?|root mean squares?|weight decay)\b"
+)
+IS_QUANTITY = re.compile(
+    rf"{LIST}\s+(?:is|are|be|denotes?)\s+(?:an?|the|its|some)\s+{QUANTITY}"
+    rf"|\b(?:an?|the|some)\s+{QUANTITY}\s+{LIST}",
     re.IGNORECASE,
 )
 IS_VECTOR = re.compile(
@@ -288,6 +299,20 @@ class Prose:
                 found += names if len(names) == len(terms) else []
         return found
 
+    def compared(self, listed: str, line: int) -> Iterator[tuple[Name, Declared]]:
+        """Yield the symbols that formulas in a text compare with a number, `s > 0`, and as what."""
+        for number in re.findall(M, listed):
+            formula = self.formulas[int(number)]
+            try:
+                statements = parse_formula(formula.tex, plain=formula.plain)
+            except NotationError:
+                continue
+            for statement in filter(is_sign, statements):
+                name = bare(statement.terms[0])
+                for _, known in signs_of(statement, line, (), ascii_lowercase):
+                    if isinstance(name, Name):
+                        yield name, known
+
     def member(self, number: str, symbol: str = "") -> tuple[Name, Node] | None:
         """Return the symbol and the space of a formula such as A ∈ …, or None.
 
@@ -424,8 +449,16 @@ def _sentences(prose: Prose) -> Iterator[Said]:
                 yield _said(prose, node, Declared("size", line=_line(prose, match)), match)
     yield from _in_spaces(prose)
     for match in IS_SCALAR.finditer(text):
-        for name in prose.names(match[0]):
-            yield _said(prose, name, Declared("scalar", line=_line(prose, match)), match)
+        line = _line(prose, match)
+        plain = [(name, Declared("scalar", line=line)) for name in prose.names(match[0])]
+        for name, declared in (*plain, *prose.compared(match[0], line)):
+            yield _said(prose, name, declared, match)
+    for match in IS_QUANTITY.finditer(text):
+        line = _line(prose, match)
+        plain = [(name, Declared("scalar", line=line)) for name in prose.names(match[0])]
+        for name, declared in (*plain, *prose.compared(match[0], line)):
+            if name.base.islower() and not (name.sub or name.sup or name.style):
+                yield _said(prose, name, declared, match)
     for match in IS_VECTOR.finditer(text):
         for name in prose.names(match[0]):
             # on which side matrices stand is the convention of the text, which it may change

@@ -35,15 +35,19 @@ SIGNS = {
     "<": "negative",
     r"\le": "nonpositive",
 }
+QUANTITIES = frozenset("rst")  # letters for positive numbers, where they are no index and no size
 SHOWN = {r"\ge": "≥", r"\le": "≤", r"\ne": "≠"}
 SAID = {sign: f"{SHOWN.get(text, text)} 0" for text, sign in SIGNS.items()}
 TURNED = {"<": ">", r"\le": r"\ge", ">": "<", r"\ge": r"\le", r"\ne": r"\ne"}
 
 
 def signs_of(
-    statement: Statement, line: int, functions: Collection[str]
+    statement: Statement, line: int, functions: Collection[str], free: Collection[str] = ()
 ) -> Iterator[tuple[str, Declared]]:
-    """Yield what a formula says of the signs of numbers, which are letters without indices."""
+    """Yield what a formula says of the signs of numbers, which are letters without indices.
+
+    The letters `free` are no index and no size in the text.
+    """
     terms = [*map(bare, statement.terms)]
     for left, relation, right in zip(terms, statement.relations, terms[1:], strict=False):
         turned = TURNED.get(relation, "")
@@ -51,7 +55,9 @@ def signs_of(
             if sign is None:
                 continue
             for name in (subject, *(map(bare, statement.subjects) if subject is left else ())):
-                if isinstance(name, Name) and _may_be_a_number(name) and name.base not in functions:
+                if not isinstance(name, Name) or name.base in functions:
+                    continue
+                if _may_be_a_number(name, free):
                     declared = Declared("scalar", line=line, assumed=(sign,), full=full_key(name))
                     yield keys(name)[0], declared
 
@@ -84,12 +90,12 @@ def _of_numbers(node: Node) -> str | None:
     return _sign(">" if node.bracket == "(" else r"\ge", first) if first is not None else None
 
 
-def _may_be_a_number(name: Name) -> bool:
+def _may_be_a_number(name: Name, free: Collection[str]) -> bool:
     """Return whether a symbol is a small letter that is no vector, size or index by its look."""
     if name.sub or name.sup or name.marks or name.style:
         return False
     greek = name.base[0] == "\\" and name.base[1:2].islower() and name.base != r"\ell"
-    taken = VECTORS | {*INDICES} | SIZE_LETTERS
+    taken = (VECTORS | {*INDICES} | SIZE_LETTERS) - {*free}
     return greek or (len(name.base) == 1 and name.base.islower() and name.base not in taken)
 
 

@@ -94,3 +94,35 @@ FACTORS = r"Let $B \in \mathbb{R}^{p \times r}$ and $A \in \mathbb{R}^{r \times 
 def test_a_value_at_one_moment_is_none_for_the_sentences_after_it(text: str, verdict: str) -> None:
     last = check_text(FACTORS + text).equations[-1]
     assert last.verdict == verdict, last.why
+
+
+VALUES = r"Let $V \in \mathbb{R}^{k \times d}$ and $O \in \mathbb{R}^{d \times k}$. "
+CHANGED = r"If an invertible matrix $R \in \mathbb{R}^{d \times d}$ changes the basis, $%s = V O$."
+
+
+def test_a_matrix_of_a_counterexample_is_invertible_where_the_text_says_so() -> None:
+    for product, verdict in (("(V R^{-1})(R O)", "proved"), ("(V R)(R O)", "refuted")):
+        found = check_text(VALUES + CHANGED % product).equations[-1]
+        assert found.verdict == verdict, found.why
+    assert "R = np.array([[2]])" in str(found.counterexample)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let $s > 0$ be a number.",
+        "Let $s > 0$.",
+        "Here $s$ is the norm of $x$.",
+        "The frozen scale $s$ divides the state.",
+    ],
+)
+def test_a_letter_is_a_number_where_the_text_says_so(said: str) -> None:
+    text = r"Let $M \in \mathbb{R}^{d \times d}$ and $x \in \mathbb{R}^d$. "
+    right, wrong = r"$M (\frac{1}{s} x) = \frac{1}{s} M x$", r"$M (\frac{1}{s} x) = s M x$"
+    found = check_text(f"{text} {said} Then {right} and {wrong}.").equations[-2:]
+    assert [each.verdict for each in found] == ["proved", "refuted"]
+
+
+def test_an_index_that_is_positive_is_no_number() -> None:
+    text = r"Let $x_i, s \in \mathbb{R}^d$. For $s > 0$ the head copies $x_{i-s}$. "
+    assert check_text(text + r"Then $s^\top s = s^\top s$.").equations[-1].verdict == "proved"
