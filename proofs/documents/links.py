@@ -22,6 +22,7 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
+    Dots,
     Grid,
     Group,
     Name,
@@ -63,6 +64,7 @@ from otimes.proofs.documents.circumstances import (
     says_what_a_word_means,
     without_existence,
 )
+from otimes.proofs.documents.closed_sums import by_recurrence
 from otimes.proofs.documents.conclusions import equations_in, is_concluded, refuted_by, says_more
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import Context, Definition
@@ -524,6 +526,10 @@ class LinkChecker(Definitions):
 
     def _membership(self, item: Item, statement: Statement, k: int) -> Found:
         term, space = bare(statement.terms[k]), statement.terms[k + 1]
+        if k and statement.relations[k - 1] == "=" and any(isinstance(e, Dots) for e in walk(term)):
+            term = bare(statement.terms[k - 1])  # `X = [x_1, \dots, x_n] \in ℝ^{d×n}`
+            if isinstance(term, Name):
+                return Found("definition", "it declares a shape")
         if isinstance(term, Name) and k == 0:
             return Found("definition", "it declares a shape")
         sizes = [size_of(size) for size in getattr(space, "sizes", ())]
@@ -633,6 +639,14 @@ class LinkChecker(Definitions):
             if found is not None and self.context.in_scope(said.line, item.line):
                 return replace(found, against=(said.line,))
         return None
+
+    def _by_recurrence(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a sum by the recurrence of its left side, or None."""
+        judged = partial(self.judge.claim, line=item.line, source="")
+        found = by_recurrence(self.context, left, right, item.line, judged)
+        words = plain_words(self.document.sentence_before(item.formula))
+        doubted = doubted_by(words) or has_condition_after(self.document, item.formula)
+        return None if found is None or (found.is_wrong and doubted) else found
 
     def _loose(self, left: Node, right: Node) -> set[str]:
         """Return the symbols of one side that no definition relates to those of the other."""
@@ -878,6 +892,8 @@ class LinkChecker(Definitions):
             ):
                 self.context.define(bare(left), right, item.line)
                 self.context.sizes.add(latex(bare(left)))
+                if any(map(is_value, statement.terms)):  # of an example: `d = k = 2`
+                    self.cases[latex(bare(left))] = item.line
             return Found("definition", "it relates sizes")
         turned = rotated_wrongly(left, right) if self.document.has_rotations else None
         if turned is not None and not (is_denied(words) or CONDITIONAL.search(words)):
@@ -954,6 +970,11 @@ class LinkChecker(Definitions):
         found = computed(self.context, left, right, item.line) or self.judge.claim(
             left, right, item.line, source
         )
+        if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
+            solved = self._by_recurrence(item, left, right)
+            if solved is not None and solved.is_wrong:
+                return solved
+            found = solved or found
         open_ = found.verdict in ("refuted", "undecided", "needs-hypothesis")
         if open_ and self.document.has_rotations and rotated_rightly(left, right):
             return Found("needs-hypothesis", "true where rotations add their angles")

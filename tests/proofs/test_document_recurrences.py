@@ -151,3 +151,33 @@ def test_a_sum_up_to_a_capital_letter_has_that_many_terms(right: str, verdict: s
 def test_a_definition_binds_no_index_of_the_claim(claim: str, verdict: str) -> None:
     said = r"Let $x_i \in \mathbb{R}^d$, let $A$ be $n \times n$ and $y_i = \sum_j A_{ij} x_j$. "
     assert check_text(f"{said}Then ${claim}$.").equations[-1].verdict == verdict
+
+
+DECAY = r"""
+Keys $k_j$ are in $\mathbb{R}^k$, values $v_j$ in $\mathbb{R}^p$, and $\lambda \in \mathbb{R}$. Let $Z_0 = 0$ and
+$Z_t = \lambda Z_{t-1} + v_t k_t^\top$.
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "claim", "verdict"),
+    [
+        ("Then", r"\sum_{j=1}^{t} \lambda^{t-j} v_j k_j^\top", "proved"),
+        ("Then", r"\sum_{j=1}^{t-1} \lambda^{t-j} v_j k_j^\top", "refuted"),
+        ("Then", r"\sum_{j=1}^{t} \lambda^{t-j+1} v_j k_j^\top", "refuted"),
+        ("Then", r"\sum_{j=1}^{t} v_j k_j^\top", "refuted"),
+        ("It is not", r"\sum_{j=1}^{t} v_j k_j^\top", "needs-hypothesis"),
+    ],
+)
+def test_a_closed_sum_is_compared_with_its_recurrence(words: str, claim: str, verdict: str) -> None:
+    assert check_text(f"{DECAY} {words} $Z_t = {claim}$.").equations[-1].verdict == verdict
+
+
+def test_the_sizes_of_an_example_hold_in_its_paragraph_only() -> None:
+    text = r"""
+As an example take $n = 3$, $d = k = 2$.
+
+Let $e \in \mathbb{R}^d$ be the column of ones, $C = I - \frac{1}{d} e e^\top$ and $x \in \mathbb{R}^d$. Then
+$\| C x \|^2 = x^\top C x$.
+"""
+    assert check_text(text).equations[-1].verdict == "proved"
