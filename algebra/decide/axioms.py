@@ -42,7 +42,7 @@ from otimes.algebra.language.nonlinear import (
     RowSoftmax,
 )
 from otimes.algebra.language.positions import OneHotLast
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 
 Proves = Callable[[Any, Any], bool]
 AXIOMS = {
@@ -116,7 +116,7 @@ def _of_what_is_given(given: Sequence[Equation]) -> Iterator[Any]:
     for pair in given:
         if all(isinstance(side, RowSoftmax) and side.mask is None for side in pair):
             yield from (Activation("log", side) for side in pair)
-        products = [part for side in pair for part in side.atoms(sympy.HadamardProduct)]
+        products = [part for side in pair for part in parts_of(side, sympy.HadamardProduct)]
         for factor in [factor for product in products for factor in product.args]:
             if isinstance(factor, RowSoftmax) or is_applied(factor, "sigmoid"):
                 yield Activation("reciprocal", factor)
@@ -129,7 +129,7 @@ def _with_simpler_arguments(e: Any, given: Sequence[Equation]) -> Iterator[Any]:
     """
     if isinstance(e, CONSTANTS):
         return
-    inner = [f for part in matrix_arguments(e) for f in part.atoms(Activation)]
+    inner = [f for part in matrix_arguments(e) for f in parts_of(part, Activation)]
     for f in inner:
         if isinstance(f.argument, Activation) and (f.name, f.argument.name) in UNDONE:
             yield e.xreplace({f: f.argument.argument})

@@ -31,6 +31,7 @@ from otimes.algebra.language.shape_messages import Shape, renamed, show_shape
 from otimes.algebra.language.shapes import inspect_shapes, same_shape, with_ranges
 from otimes.algebra.language.signature import Signature
 from otimes.algebra.language.sympy_forms import in_language
+from otimes.algebra.language.trees import parts_of
 from otimes.algebra.language.unicode import short_text
 
 
@@ -206,7 +207,7 @@ class Claim:
     @property
     def recurrences(self) -> list[sympy.Symbol]:
         """The symbols up to which members are numbered, as n in S[n]; induction goes over them."""
-        members = {m for side in self.sides for m in side.atoms(AffineMember)}
+        members = {m for side in self.sides for m in parts_of(side, AffineMember)}
         found = {s for m in members for constant, _ in m.forms for s in constant.free_symbols}
         return sorted(found - {*self.depths}, key=str)
 
@@ -285,13 +286,13 @@ class Claim:
 def _tensors(expressions: Iterable[Any]) -> set[Any]:
     """Return the matrices, families and scalars in expressions."""
     atoms = (sympy.MatrixSymbol, Family, sympy.Symbol)
-    found = {atom for e in expressions for atom in e.atoms(*atoms)}
+    found = {atom for e in expressions for atom in parts_of(e, *atoms)}
     return {a for a in found if not (isinstance(a, sympy.Symbol) and a.is_integer)}
 
 
 def _functions(expressions: Iterable[Any]) -> set[Any]:
     """Return the functions in expressions."""
-    return {f for e in expressions for f in e.atoms(Activation, RowSoftmax, RMSNorm, LayerNorm)}
+    return {f for e in expressions for f in parts_of(e, Activation, RowSoftmax, RMSNorm, LayerNorm)}
 
 
 def _outside(e: Any) -> Any:

@@ -23,7 +23,7 @@ from otimes.algebra.language.inverse_members import is_inverse, may_be_empty
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import FamilyMember, HeadSum
 from otimes.algebra.language.nonlinear import Activation
-from otimes.algebra.language.trees import key
+from otimes.algebra.language.trees import key, parts_of
 from otimes.algebra.language.unicode import short_text
 
 
@@ -51,7 +51,7 @@ def refuse_short_sums(sides: Sequence[Any], sizes: set[str], assumptions: Assump
 
 def _indices_in(part: Any, sizes: set[str], assumptions: Assumptions) -> bool:
     """Return whether a part has a free symbol that is a member's index, not a size."""
-    members = {i for e in part.atoms(sympy.MatrixExpr) for i in getattr(e, "indices", ())}
+    members = {i for e in parts_of(part, sympy.MatrixExpr) for i in getattr(e, "indices", ())}
     return any(key(s) not in sizes for i in members for s in i.free_symbols)
 
 
@@ -95,7 +95,7 @@ def not_evaluated(sides: Sequence[Any]) -> frozenset[Any]:
 
 def at_any_index(e: Any) -> Any:
     """Return an expression with every member of a family replaced by one matrix symbol."""
-    members = e.atoms(FamilyMember, AffineMember)
+    members = parts_of(e, FamilyMember, AffineMember)
     return e.xreplace({m: sympy.MatrixSymbol(m.family.name, *m.shape) for m in members})
 
 

@@ -19,6 +19,7 @@ from otimes.algebra.errors import LanguageError
 from otimes.algebra.language.binders import fresh_name, names_in
 from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.linear import FamilyMember
+from otimes.algebra.language.trees import parts_of
 
 
 def with_free_members(claim: Claim, decided: Callable[[Claim], Decision]) -> Decision | None:
@@ -57,7 +58,7 @@ def _inverted(e: Any, free: set[Any]) -> list[Any]:
     if not is_inverse(e):
         return [one for part in e.args for one in _inverted(part, free)]
     found = []
-    for member in sorted(e.atoms(FamilyMember), key=str):
+    for member in sorted(parts_of(e, FamilyMember), key=str):
         symbols = {symbol for index in member.indices for symbol in index.free_symbols}
         found += [member] * bool(symbols and symbols <= free)
     return found

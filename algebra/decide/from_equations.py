@@ -9,7 +9,7 @@ from itertools import chain
 from math import inf
 from typing import Any
 
-from sympy import Identity
+from sympy import Identity, MatAdd, MatMul, MatPow, MatrixSymbol, Transpose, ZeroMatrix, sympify
 
 from otimes.algebra.budget import STEPS, Exhausted, limited, steps_left
 from otimes.algebra.decide.alike_rows import has_blocks, refuted_by_alike_rows
@@ -29,7 +29,7 @@ from otimes.algebra.decide.signs import SignsIn
 from otimes.algebra.decide.trials import tried, without_trials
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.evaluate.polynomials import Multiple, follows_as_polynomials
-from otimes.algebra.language.linear import matadd, matmul
+from otimes.algebra.language.linear import FamilyMember, HeadSum, matadd, matmul
 from otimes.algebra.language.power_families import is_power
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.reading.constants import is_constant
@@ -125,10 +125,15 @@ def from_equations(question: Question) -> Decision | None:
 def by_gram_matrix(question: Question) -> Decision | None:
     """Prove X = 0 for the real difference X of the sides from XᵀX = 0 or XXᵀ = 0.
 
-    Numbers that refute one of these refute X = 0, for which they were tried before.
+    Numbers that refute one of these refute X = 0, for which they were tried before. Where nothing
+    is said of transposes, no equation makes a sum of products Xᵀ X of what X has left vanish: next
+    to each other stand there a transposed and a plain matrix.
     """
     claim, (instances, premises) = question.claim, question.axioms
     if not claim.given or not claim.lhs.is_Matrix or len(claim.within) >= GRAMS or claim.is_simple:
+        return None
+    sides = [_is_plain(side, turned=True) for side in claim.sides]
+    if not instances and all(sides) and all(map(_is_plain, claim.sides_given)):
         return None
     x = matadd(claim.lhs, matmul(-1, claim.rhs))
     x = claim.lhs if claim.rhs.is_ZeroMatrix else x
@@ -144,6 +149,24 @@ def by_gram_matrix(question: Question) -> Decision | None:
                 claim, ([*instances, said], {**premises, said.premises[0]: found})
             )
     return None
+
+
+def _is_plain(e: Any, turned: bool = False) -> bool:
+    """Return whether a matrix is a sum of products of matrices, of sizes that are no numbers.
+
+    `turned`: whether transposes and sums over an index may be among them.
+    """
+    if not e.is_Matrix:
+        return bool(e.is_Rational)
+    if any(size.is_number for size in map(sympify, e.shape)):
+        return False
+    if isinstance(e, MatPow) and not e.exp.is_Integer:
+        return False
+    if turned and isinstance(e, HeadSum):
+        return _is_plain(e.body, turned)
+    if isinstance(e, MatMul | MatAdd | MatPow) or (turned and isinstance(e, Transpose)):
+        return all(_is_plain(part, turned) for part in e.args)
+    return isinstance(e, MatrixSymbol | FamilyMember | Identity | ZeroMatrix)
 
 
 def by_implied(question: Question) -> Decision | None:

@@ -39,7 +39,7 @@ from otimes.algebra.language.binders import (
 from otimes.algebra.language.index_ranges import SIZED, SUMS, not_negative
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matadd
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 
 FEW = 4  # terms that are written out
 
@@ -241,7 +241,7 @@ def is_index_in_exponents(*sides: Any) -> bool:
 
 
 def _in_exponents(index: Symbol, sides: Iterable[Any]) -> bool:
-    powers = [power for side in sides for power in side.atoms(sympy.Pow, sympy.MatPow)]
+    powers = [power for side in sides for power in parts_of(side, sympy.Pow, sympy.MatPow)]
     return any(len(p.exp.free_symbols) > 1 and index in p.exp.free_symbols for p in powers)
 
 
@@ -281,7 +281,7 @@ def _is_shifted(sides: Sequence[Any], given: Sequence[Any], index: Symbol, size:
 
 def _ranges(sides: Sequence[Any]) -> Iterator[Range]:
     """Yield the free indices that count something in a claim, or are added, with their ranges."""
-    sizes = {s for side in sides for e in side.atoms(*SIZED) for s in free_symbols(e)}
+    sizes = {s for side in sides for e in parts_of(side, *SIZED) for s in free_symbols(e)}
     bound = {i for side in sides for e in sympy.preorder_traversal(side) for i, _ in bindings(e)}
     counting = set().union(*[_counting(side) for side in sides]) - sizes - bound
     least = [v for side in sides for v in not_negative(side, {})]

@@ -36,7 +36,7 @@ from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, kron, matadd, matmul
 from otimes.algebra.language.nonlinear import Activation, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 from otimes.algebra.language.unicode import short_text
 
 NODE = 20  # steps for one part of an expression that is rewritten
@@ -94,16 +94,16 @@ def depths_of(*expressions: Any, sizes: Collection[sympy.Symbol] = ()) -> list[s
 
 @lru_cache(maxsize=4096)
 def _numbers_of_layers(e: Any) -> frozenset[Any]:
-    found = {part.count for part in e.atoms(LayerProduct, OrderSum)}
+    found = {part.count for part in parts_of(e, LayerProduct, OrderSum)}
     if not found:
         return frozenset()
-    sums = [limit for part in e.atoms(HeadSum) for limit in part.limits]
+    sums = [limit for part in parts_of(e, HeadSum) for limit in part.limits]
     return frozenset(found | {count for index, count in sums if index in found})
 
 
 @lru_cache(maxsize=4096)
 def _exponents(e: Any) -> frozenset[Any]:
-    return frozenset(part.exp for part in e.atoms(sympy.Pow))
+    return frozenset(part.exp for part in parts_of(e, sympy.Pow))
 
 
 def induction(
@@ -197,7 +197,7 @@ class Opened:
     @staticmethod
     def affine_at(index: sympy.Symbol, sides: Iterable[Any]) -> bool:
         """Return whether an index is one of a member at affine indices."""
-        return any(index in e.variables for side in sides for e in side.atoms(AffineMember))
+        return any(index in e.variables for side in sides for e in parts_of(side, AffineMember))
 
     def demand_defined(self, sides: Iterable[Any], sizes: Collection[sympy.Symbol]) -> None:
         """Raise RuleError for claims that may be undefined at some depth but not at a larger one.
@@ -353,7 +353,7 @@ class Opened:
             return False
         if not self.uses(e.body) or e.body.has(LayerProduct, OrderSum, HeadSum, sympy.Sum):
             return False
-        members = {m: MatrixSymbol("·", *m.shape) for m in e.body.atoms(AffineMember)}
+        members = {m: MatrixSymbol("·", *m.shape) for m in parts_of(e.body, AffineMember)}
         return not self.uses(e.body.xreplace(members))
 
     def with_members(self, e: HeadSum, scope: Scope, walk: Callable[[Any, Scope], Any]) -> HeadSum:
@@ -578,7 +578,7 @@ def _argument_of_partial(e: Any) -> Any:
 
 def _certainly_positive(number: Any, sizes: Collection[sympy.Symbol]) -> bool:
     """Return whether a number is a sum of products of sizes with positive coefficients."""
-    if not free_symbols(number) <= {*sizes} or number.atoms(sympy.MatrixExpr):
+    if not free_symbols(number) <= {*sizes} or parts_of(number, sympy.MatrixExpr):
         return False
     expanded = sympy.expand(number)
     positive = (term.as_coeff_Mul()[0].is_positive for term in sympy.Add.make_args(expanded))

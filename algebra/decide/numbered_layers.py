@@ -24,8 +24,7 @@ from otimes.algebra.language.cut_ranges import MANY
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, HeadSum
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.language.sympy_forms import nodes
-from otimes.algebra.language.trees import key, rebuilt
+from otimes.algebra.language.trees import key, parts_of, rebuilt
 
 ALIKE = 2  # numbers that are made symbols
 Decide = Callable[[Claim], Decision]
@@ -86,7 +85,7 @@ def _numbers(claim: Claim) -> set[int]:
     Beside members at affine indices, as S[l + 1], those of other sums count as well.
     """
     kinds = LayerProduct, OrderSum, HeadSum
-    found = {e for side in claim.sides for e in nodes(side) if isinstance(e, kinds)}
+    found = {e for side in claim.sides for e in parts_of(side, *kinds)}
     sums = {e for e in found if isinstance(e, HeadSum)}
     counts = {e.count for e in found - sums}
     if sums and claim.is_affine:

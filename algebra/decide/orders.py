@@ -14,6 +14,7 @@ import sympy
 from otimes.algebra.decide.induction import Opened, Scope
 from otimes.algebra.language.binders import free_symbols, substituted
 from otimes.algebra.language.layers import OrderSum
+from otimes.algebra.language.trees import parts_of
 
 
 class OverOrder(Opened):
@@ -53,7 +54,7 @@ class OverOrder(Opened):
 
 def orders_of(*expressions: Any) -> list[sympy.Symbol]:
     """Return the symbols for the order of a sum over paths, by name."""
-    orders = {part.order for e in expressions for part in e.atoms(OrderSum)}
+    orders = {part.order for e in expressions for part in parts_of(e, OrderSum)}
     free = frozenset().union(*map(free_symbols, expressions))
     positive = {k for k in orders if isinstance(k, sympy.Symbol) and k.is_positive}
     return sorted(positive & free, key=str)

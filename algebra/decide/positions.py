@@ -36,7 +36,7 @@ from otimes.algebra.language.nonlinear import Activation, CausalMask
 from otimes.algebra.language.power_families import first_powers
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.sizes import same_size
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 from otimes.algebra.language.unicode import short_text
 from otimes.algebra.reading.read import read
 
@@ -128,8 +128,8 @@ def _at(claim: Claim, index: Any, value: Any) -> Claim | None:
     made = Claim(sides[0], sides[1], claim.asked[2])
     if made.equations == claim.equations and made.facts == claim.facts:
         return made
-    affine = {m.family for e in _sides(claim) for m in e.atoms(AffineMember)}
-    members = {m for e in sides for m in e.atoms(FamilyMember) if m.family in affine}
+    affine = {m.family for e in _sides(claim) for m in parts_of(e, AffineMember)}
+    members = {m for e in sides for m in parts_of(e, FamilyMember) if m.family in affine}
     if value != 0 or any(free_symbols(i) for m in members for i in m.indices):
         return None
     first = first_powers(claim.equations)
@@ -178,7 +178,7 @@ def put(e: Any, index: Symbol, value: Any, first: Mapping[Any, Any] = MappingPro
 
 def _position(claim: Claim) -> Position | None:
     """Return the position that a claim is about, or None if there is none, or several."""
-    members = {m for side in claim.sides for m in side.atoms(AffineMember)}
+    members = {m for side in claim.sides for m in parts_of(side, AffineMember)}
     free = list(inspect(*claim.sides).indices.values())
     found = [(i, count) for i, count in free if any(i in m.variables for m in members)]
     if len(found) != 1:
@@ -194,7 +194,7 @@ def _position(claim: Claim) -> Position | None:
 
 def _is_over(claim: Claim, depth: Symbol) -> bool:
     """Return whether an induction over a size may be about a claim with its hypotheses."""
-    affine = {m.family.name for e in _sides(claim) for m in e.atoms(AffineMember)}
+    affine = {m.family.name for e in _sides(claim) for m in parts_of(e, AffineMember)}
     for name, tensor in claim.signature.tensors.items():
         counts = tensor.counts if isinstance(tensor, Family) and name not in affine else ()
         if any(depth in free_symbols(size) for size in tensor.shape):
@@ -306,7 +306,7 @@ def _is_mask(e: Any, found: Position, index: Any) -> bool:
 
 
 def _has_powers(e: Any, index: Symbol) -> bool:
-    return any(part.count == index for part in e.atoms(LayerProduct))
+    return any(part.count == index for part in parts_of(e, LayerProduct))
 
 
 # -- closed forms ----------------------------------------------------------------------------------
@@ -337,7 +337,7 @@ def _wanted(claim: Claim, within: Collection[Any]) -> list[Pair]:
     places = {
         (m.family, constant, factors)
         for side in claim.sides
-        for m in side.atoms(AffineMember)
+        for m in parts_of(side, AffineMember)
         for constant, factors in m.forms
     }
     ends = sorted({end for _, end, factors in places if not factors and end.free_symbols}, key=str)
@@ -402,7 +402,7 @@ def _multiplied(e: Any, family: Family, layer: Symbol, end: Any) -> Any:
 
 
 def _has(e: Any, family: Family) -> bool:
-    return any(member.family == family for member in e.atoms(FamilyMember))
+    return any(member.family == family for member in parts_of(e, FamilyMember))
 
 
 def legs_of(claim: Claim, sizes: Sequence[Any]) -> tuple[Any, list[Any]]:

@@ -35,7 +35,7 @@ from otimes.algebra.language.linear import (
 )
 from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.language.trees import rebuilt, stated
+from otimes.algebra.language.trees import parts_of, rebuilt, stated
 
 Decide = Callable[[Claim], Decision]
 
@@ -83,7 +83,7 @@ def as_members(lhs: Any, rhs: Any, given: Sequence[Any]) -> tuple[Any, Any, list
     sides = [*map(sympy.sympify, stated_sides)]
     rows = _Rows(sides, at_any=True)
     made = [rows.members(side) for side in sides]
-    indices = {i for e in made for m in e.atoms(FamilyMember) for i in m.indices}
+    indices = {i for e in made for m in parts_of(e, FamilyMember) for i in m.indices}
     if not rows.families or all(i.is_Symbol or i.is_Integer for i in indices):
         return None
     return made[0], made[1], [*zip(made[2::2], made[3::2], strict=True)]
@@ -107,7 +107,7 @@ def _is_number(pair: Any) -> bool:
 
 
 def _has_entry(e: Any) -> bool:
-    return any(map(_is_member, e.atoms(MatrixElement)))
+    return any(map(_is_member, parts_of(e, MatrixElement)))
 
 
 def _is_member(e: Any) -> bool:
@@ -145,7 +145,7 @@ class _Rows:
         self.families: dict[Any, Family] = {}
         self.refused: set[Any] = set()  # the matrices that occur otherwise
         made = [self.members(side) for side in sides]
-        self.refused = {e for one in made for e in one.atoms(MatrixSymbol)} & {*self.families}
+        self.refused = {e for one in made for e in parts_of(one, MatrixSymbol)} & {*self.families}
         for matrix in self.refused:
             del self.families[matrix]
 
@@ -191,7 +191,7 @@ class _Rows:
         """Return whether a member for a row is at an affine index: these are no rows."""
         own = {family.name for family in self.families.values()}
         sides = [*lemma.sides, *lemma.sides_given]
-        return any(m.family.name in own for side in sides for m in side.atoms(AffineMember))
+        return any(m.family.name in own for side in sides for m in parts_of(side, AffineMember))
 
     def rows(self, e: Any) -> Any:
         """Return an expression with the rows in the place of their members."""

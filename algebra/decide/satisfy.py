@@ -56,7 +56,7 @@ from otimes.algebra.language.nonlinear import Activation, RowSoftmax
 from otimes.algebra.language.roots import Number
 from otimes.algebra.language.shapes import inspect
 from otimes.algebra.language.signature import Signature
-from otimes.algebra.language.trees import key
+from otimes.algebra.language.trees import key, parts_of
 
 Pair = tuple[sympy.Basic, sympy.Basic]
 MAX_UNKNOWNS = 64
@@ -227,7 +227,7 @@ def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
     found = {
         part
         for side in (left, right)
-        for product in side.atoms(sympy.Mul, sympy.MatMul)
+        for product in parts_of(side, sympy.Mul, sympy.MatMul)
         for part in product.args
         if isinstance(part, sympy.Symbol) or (isinstance(part, sympy.Add) and part.is_polynomial())
         if {key(s) for s in part.free_symbols} & scalars
@@ -238,13 +238,13 @@ def _factors(left: sympy.Basic, right: sympy.Basic) -> list[sympy.Expr]:
 @lru_cache(maxsize=256)
 def _in_powers(left: sympy.Basic, right: sympy.Basic) -> frozenset[str]:
     """Return the names of tensors in the arguments of exp and of functions made of it."""
-    functions = [e for side in (left, right) for e in side.atoms(Activation, RowSoftmax)]
+    functions = [e for side in (left, right) for e in parts_of(side, Activation, RowSoftmax)]
     arguments = [
         e.args[0] if isinstance(e, RowSoftmax) else e.argument
         for e in functions
         if isinstance(e, RowSoftmax) or e.name in OF_POWERS
     ]
-    tensors = {t for e in arguments for t in e.atoms(sympy.MatrixSymbol, Members)}
+    tensors = {t for e in arguments for t in parts_of(e, sympy.MatrixSymbol, Members)}
     return frozenset(t.name for t in tensors)
 
 

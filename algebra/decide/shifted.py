@@ -22,7 +22,7 @@ from otimes.algebra.language.affine import (
 )
 from otimes.algebra.language.binders import substituted
 from otimes.algebra.language.shapes import inspect
-from otimes.algebra.language.trees import key
+from otimes.algebra.language.trees import key, parts_of
 
 MOST = 40  # instances of one hypothesis
 
@@ -118,7 +118,7 @@ def _in_one(
 
 def _members(expressions: Sequence[Any]) -> list[AffineMember]:
     return sorted(
-        {member for e in expressions for member in e.atoms(AffineMember)},
+        {member for e in expressions for member in parts_of(e, AffineMember)},
         key=sympy.default_sort_key,
     )
 

@@ -25,6 +25,7 @@ from otimes.algebra.language.functions import KNOWN
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import FamilyMember, OneHot, vec_cols, vec_rows
 from otimes.algebra.language.nonlinear import RECIPROCAL, Activation, CausalMask, RowSoftmax
+from otimes.algebra.language.trees import parts_of
 
 Signs = frozenset[str]
 UNKNOWN: Signs = frozenset()
@@ -165,12 +166,12 @@ def _is_at_one_index(e: Any, sides: Iterable[Any], free: frozenset[sympy.Symbol]
     """Return whether an expression has free indices in families alone that have no others."""
     if not e.free_symbols & free:
         return True
-    members = e.atoms(FamilyMember)
+    members = parts_of(e, FamilyMember)
     without = {member: sympy.MatrixSymbol("_", *member.shape) for member in members}
     if e.xreplace(without).free_symbols & free:
         return False
     names = {member.family.name for member in members}
-    others = {each for side in sides for each in side.atoms(FamilyMember)}
+    others = {each for side in sides for each in parts_of(side, FamilyMember)}
     return {each for each in others if each.family.name in names} <= members and len(
         {each.family.name for each in members}
     ) == len(members)

@@ -20,6 +20,7 @@ from otimes.algebra.evaluate.exact import Assignment
 from otimes.algebra.language.functions import KNOWN, Polynomial, interpolated
 from otimes.algebra.language.nonlinear import Activation
 from otimes.algebra.language.roots import Number
+from otimes.algebra.language.trees import parts_of
 
 Pair = tuple[sympy.Basic, sympy.Basic]
 Sides = Callable[[Any, Assignment], tuple[Sequence[Any], Sequence[Any]]]
@@ -30,7 +31,7 @@ POINT = 30  # work steps for a value of a function at one point
 
 def unknown_in(expressions: Iterable[sympy.Basic]) -> list[str]:
     """Return the names of the functions in expressions that stand for any function."""
-    names = {part.name for e in expressions for part in e.atoms(Activation)}
+    names = {part.name for e in expressions for part in parts_of(e, Activation)}
     return sorted(names - KNOWN.keys())
 
 

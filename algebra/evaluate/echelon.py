@@ -58,9 +58,31 @@ def reduce_rows(rows: list[list[Any]], width: int) -> list[int]:
         for i, row in enumerate(rows):
             if i == k or row[column] == 0:  # an Interval that contains zero is not equal to it
                 continue
-            rows[i] = [x - row[column] * y for x, y in zip(row, rows[k], strict=True)]
+            rows[i] = _less(row, row[column], rows[k])
         pivots.append(column)
     return pivots
+
+
+def _less(row: list[Any], factor: Any, other: list[Any]) -> list[Any]:
+    """Return a row less a multiple of another one.
+
+    A Fraction is reduced once, and not for the product and for the difference.
+    """
+    if type(factor) is not Fraction and type(factor) is not int:
+        return [x - factor * y for x, y in zip(row, other, strict=True)]
+    n, d = factor.as_integer_ratio()
+    found = []
+    for x, y in zip(row, other, strict=True):
+        kinds = type(x), type(y)
+        if type(factor) is int and kinds == (int, int):
+            found.append(x - factor * y)
+        elif kinds[0] in (int, Fraction) and kinds[1] in (int, Fraction):
+            (p, q), (r, s) = x.as_integer_ratio(), y.as_integer_ratio()
+            plain = not r and kinds[0] is Fraction
+            found.append(x if plain else Fraction(p * d * s - n * r * q, q * d * s))
+        else:
+            found.append(x - factor * y)
+    return found
 
 
 def exact_quotient(a: Any, b: Any) -> Any:

@@ -35,7 +35,7 @@ from otimes.algebra.language.inverse_members import is_inverse
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import FamilyMember, HeadSum, as_product, matadd, matmul
 from otimes.algebra.language.split_orders import at_layer, joined, summed_up
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 
 MOST = 16  # terms or factors that are written out
 MANY = 8  # layers: of fewer the product is multiplied out
@@ -47,9 +47,9 @@ def constants_of(expressions: Sequence[Any], sizes: AbstractSet[Symbol]) -> froz
 
     Of many numbered layers also at the numbers i of `At(i)`, and at the numbers of other products.
     """
-    members = {m for e in expressions for m in e.atoms(FamilyMember)}
+    members = {m for e in expressions for m in parts_of(e, FamilyMember)}
     added = frozenset(s for m in members for i in m.indices for s in i.free_symbols & sizes)
-    products = {e.count for one in expressions for e in one.atoms(LayerProduct)}
+    products = {e.count for one in expressions for e in parts_of(one, LayerProduct)}
     numbers = {count for count in products if count.is_Integer}
     if not any(count >= MANY for count in numbers):
         return added
@@ -82,7 +82,7 @@ def cut(e: Any, sizes: AbstractSet[Symbol], constants: AbstractSet[Any]) -> Any:
     arguments = [cut(a, sizes, constants) for a in e.args]
     same = all(a is b for a, b in zip(arguments, e.args, strict=True))
     e = e if same else rebuilt(e, arguments)
-    if is_inverse(e) and e.exp == -1 and e.atoms(FamilyMember):
+    if is_inverse(e) and e.exp == -1 and parts_of(e, FamilyMember):
         inverse = _inverse(e.base)
         return e if inverse is None or inverse == e else cut(inverse, sizes, constants)
     if isinstance(e, HeadSum):
@@ -272,7 +272,7 @@ def _from_order_zero(e: HeadSum, index: Any, count: Any) -> Any:
     """Return a sum over paths of order k + c as one of all orders less the first ones, or None."""
     if not isinstance(index, Symbol):
         return None
-    sums = [s for s in e.body.atoms(OrderSum) if index in free_symbols(s.order)]
+    sums = [s for s in parts_of(e.body, OrderSum) if index in free_symbols(s.order)]
     shifts = {sympy.expand(s.order - index) for s in sums}
     if len(shifts) != 1:
         return None

@@ -14,6 +14,7 @@ from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum
 from otimes.algebra.language.nonlinear import CausalMask
 from otimes.algebra.language.positions import OneHotLast, Positions, Shift
+from otimes.algebra.language.trees import parts_of
 
 Ranges = dict[Symbol, Any]  # the indices in scope, and the numbers of their values
 # What only sizes and names are in: no index is a number there.
@@ -95,7 +96,7 @@ def _ranges_of_members(members: Sequence[Any], sizes: Collection[Symbol]) -> Ran
 def _range_of(body: Any, index: Symbol) -> Any:
     """Return the number of values of an index for which all members in a body exist, or None."""
     counts = []
-    for member in body.atoms(FamilyMember):
+    for member in parts_of(body, FamilyMember):
         for e, count, first in zip(
             member.indices, member.family.counts, member.family.firsts, strict=True
         ):

@@ -83,7 +83,7 @@ from otimes.algebra.language.power_families import (
 from otimes.algebra.language.shifted_entries import with_shifts
 from otimes.algebra.language.sizes import same_size
 from otimes.algebra.language.split_orders import summed_up
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 from otimes.algebra.language.unicode import short_text
 from otimes.algebra.language.window_families import Reach, Window, lasts, window_of
 
@@ -101,7 +101,7 @@ def elaborated(sides: Sequence[Any], given: Sequence[Pair] = ()) -> tuple[list[A
     everything = [*sides, *[side for pair in given for side in pair]]
     if not all(isinstance(e, sympy.Basic) for e in everything):
         return list(sides), list(given)
-    atoms = (atom for e in everything for atom in e.atoms(*ATOMS, OneHot))
+    atoms = (atom for e in everything for atom in parts_of(e, *ATOMS, OneHot))
     sizes = {symbol for atom in atoms for symbol in _sizes(atom)}
     sides, given, limits = with_shifts(sides, given, sizes)
     everything = [*sides, *[side for pair in given for side in pair]]
@@ -180,7 +180,7 @@ def _affine_families(
 
     def collect(e: Any, ranges: Ranges) -> None:
         if isinstance(e, HeadSum | sympy.Sum):
-            members = e.args[0].atoms(FamilyMember)
+            members = parts_of(e.args[0], FamilyMember)
             for index, _ in bindings(e):
                 if is_subtracted(e.args[0], index):
                     found.update(m.family.name for m in members if index in m.indices)
@@ -209,16 +209,16 @@ def _affine_families(
 
 def _numbers(e: Any) -> set[Any]:
     """Return the symbols that count the factors of products over layers and of powers."""
-    counts = [part.count for part in e.atoms(LayerProduct, OrderSum)]
-    counts += [power.exp for power in e.atoms(sympy.Pow, sympy.MatPow)]
+    counts = [part.count for part in parts_of(e, LayerProduct, OrderSum)]
+    counts += [power.exp for power in parts_of(e, sympy.Pow, sympy.MatPow)]
     return {symbol for count in counts for symbol in count.free_symbols}
 
 
 def is_subtracted(e: Any, index: Symbol) -> bool:
     """Return whether an index has a negative factor in an index of a member, or in an exponent."""
-    members = [i for m in e.atoms(FamilyMember) for i in m.indices]
-    exponents = [power.exp for power in e.atoms(sympy.Pow, sympy.MatPow)]
-    counts = [product.count for product in e.atoms(LayerProduct)]
+    members = [i for m in parts_of(e, FamilyMember) for i in m.indices]
+    exponents = [power.exp for power in parts_of(e, sympy.Pow, sympy.MatPow)]
+    counts = [product.count for product in parts_of(e, LayerProduct)]
     return any(sympy.expand(x).coeff(index) < 0 for x in (*members, *exponents, *counts))
 
 
@@ -384,7 +384,7 @@ class _Elaboration:
         counts = [(-longest, longest), (-farthest, farthest)]
         family = Family(name, counts, *e.shape)
         self.windows[window] = Reach(family, longest, farthest)
-        for member in window.layer.atoms(FamilyMember):
+        for member in parts_of(window.layer, FamilyMember):
             self.widen(member.family, sympy.expand(longest + farthest + 1))
         return affine_member(family, [count, first], ranges, lambda *_: True)
 

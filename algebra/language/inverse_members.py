@@ -28,7 +28,7 @@ from otimes.algebra.language.binders import (
 )
 from otimes.algebra.language.layers import LayerProduct, OrderSum
 from otimes.algebra.language.linear import Family, FamilyMember, HeadSum, matmul
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 
 
 def without_inverses(sides: Sequence[Any], given: Sequence[Pair]) -> tuple[list[Any], list[Pair]]:
@@ -88,7 +88,7 @@ def _layers_inverted(
     inner = {**ranges, **bound} if all_of_them else {}
     found = [use for a in e.args for use in _layers_inverted(a, inner, sizes)]
     if is_inverse(e) and not found:
-        indices = {s for m in e.base.atoms(FamilyMember, AffineMember) for s in _indices_of(m)}
+        indices = {s for m in parts_of(e.base, FamilyMember, AffineMember) for s in _indices_of(m)}
         free = free_symbols(e.base) & {*indices}
         if free and free <= ranges.keys() and not isinstance(e.base, FamilyMember | AffineMember):
             found.append((e.base, ranges))
@@ -115,7 +115,7 @@ def _with_member(e: Any, layer: Any, family: Family, indices: Sequence[Any]) -> 
 
 def _at(e: Any, number: int) -> Iterator[tuple[Any, ...]]:
     """Yield the symbols that may be the indices of a layer, in each order."""
-    members = e.atoms(FamilyMember, AffineMember)
+    members = parts_of(e, FamilyMember, AffineMember)
     symbols = sorted({s for m in members for s in _indices_of(m)} & free_symbols(e), key=str)
     return permutations(symbols, number)
 

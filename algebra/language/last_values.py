@@ -25,13 +25,14 @@ from sympy import Symbol
 from otimes.algebra.language.affine import never_negative
 from otimes.algebra.language.binders import free_symbols
 from otimes.algebra.language.index_ranges import SUMS, not_negative
+from otimes.algebra.language.trees import parts_of
 
 
 def last_values(sides: Sequence[Any], ranges: Mapping[Symbol, Any]) -> dict[Symbol, Any]:
     """Return the indices that may also be the number of values that they have in `ranges`."""
     firsts, counts = set[Any](), set[Any]()
     for side in sides:
-        for e in side.atoms(*SUMS):
+        for e in parts_of(side, *SUMS):
             for limit in [each for each in e.args[1:] if isinstance(each, sympy.Tuple)]:
                 first, count = (0, limit[1]) if len(limit) == 2 else (limit[1], limit[2] + 1)
                 firsts |= sympy.sympify(first).free_symbols

@@ -43,7 +43,7 @@ from otimes.algebra.language.sizes import (
     same_size,
     whole,
 )
-from otimes.algebra.language.trees import key
+from otimes.algebra.language.trees import key, parts_of
 from otimes.algebra.language.unicode import short_text
 
 SCALAR: Shape | None = None  # the shape of a scalar
@@ -457,7 +457,7 @@ class _Reader:
         """
         if count in self.bound:
             return self.bound[count]
-        for member in {m for e in self.expressions for m in e.atoms(AffineMember)}:
+        for member in {m for e in self.expressions for m in parts_of(e, AffineMember)}:
             if count in member.variables:  # a free index
                 return member.count_of(count)
         self.size(count)

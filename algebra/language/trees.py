@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import sympy
@@ -15,6 +16,36 @@ def key(symbol: sympy.Symbol) -> str:
     if isinstance(symbol, sympy.Dummy):
         return f"{symbol.name}~{symbol.dummy_index}"
     return str(symbol.name)
+
+
+def parts_of(e: Any, *kinds: type) -> set[Any]:
+    """Return the different parts of an expression that are of some classes, as `e.atoms` does.
+
+    The walk is kept, as each claim is asked for members, sums and powers many times.
+
+    >>> A, B = sympy.MatrixSymbol("A", 2, 2), sympy.MatrixSymbol("B", 2, 2)
+    >>> sorted(map(str, parts_of(A * B + A, sympy.MatrixSymbol, sympy.MatMul)))
+    ['A', 'A*B', 'B']
+    """
+    try:
+        walked = _by_class(e)
+    except TypeError:  # a matrix that may change, as sympy.Matrix, has no hash
+        return set(e.atoms(*kinds))
+    return {part for kind, parts in walked.items() if issubclass(kind, kinds) for part in parts}
+
+
+@lru_cache(maxsize=1 << 12)
+def _by_class(e: Any) -> dict[type, set[Any]]:
+    """Return the different parts of an expression by their classes."""
+    found: dict[type, set[Any]] = {}
+    stack = [e]
+    while stack:
+        part = stack.pop()
+        known = found.setdefault(type(part), set())
+        if part not in known:
+            known.add(part)
+            stack += part.args
+    return found
 
 
 def rebuilt(e: Any, arguments: Iterable[Any]) -> Any:

@@ -17,7 +17,7 @@ from otimes.algebra.language.affine import AffineMember
 from otimes.algebra.language.binders import free_symbols, substituted
 from otimes.algebra.language.layers import LayerProduct
 from otimes.algebra.language.linear import Family, FamilyMember, matmul
-from otimes.algebra.language.trees import rebuilt
+from otimes.algebra.language.trees import parts_of, rebuilt
 
 LAYER = Symbol("layer", integer=True)
 
@@ -42,14 +42,14 @@ def window_of(e: LayerProduct, indices: Collection[Symbol]) -> tuple[Window, Any
 
     No other index of `indices` may be in a layer, and each member has one index.
     """
-    own = [m for m in e.body.atoms(FamilyMember) if e.index in free_symbols(m)]
+    own = [m for m in parts_of(e.body, FamilyMember) if e.index in free_symbols(m)]
     if not own or any(len(m.indices) != 1 for m in own):
         return None
     firsts = [sympy.expand(m.indices[0] - e.index) for m in sorted(own, key=str)]
     first = firsts[0] - firsts[0].as_coeff_Add()[0]
     layer = _expanded(substituted(e.body, {e.index: LAYER - first}))
     rest = free_symbols(layer) - {LAYER}
-    alone = layer.xreplace({m: sympy.ZeroMatrix(*m.shape) for m in layer.atoms(FamilyMember)})
+    alone = layer.xreplace({m: sympy.ZeroMatrix(*m.shape) for m in parts_of(layer, FamilyMember)})
     if rest & {*indices} or LAYER in free_symbols(alone) or e.index in first.free_symbols:
         return None
     return Window(layer, e.reverse), first
@@ -63,7 +63,7 @@ def _expanded(e: Any) -> Any:
 
 def lasts(window: Window) -> list[tuple[Any, Any]]:
     """Return what is added to the number of a layer in its members, with the number of these."""
-    found = [m for m in window.layer.atoms(FamilyMember) if LAYER in free_symbols(m)]
+    found = [m for m in parts_of(window.layer, FamilyMember) if LAYER in free_symbols(m)]
     return [(sympy.expand(m.indices[0] - LAYER), m.family.counts[0]) for m in found]
 
 

@@ -169,3 +169,10 @@ def test_an_inverse_is_that_of_the_statement() -> None:
     assert singular.status == "proved"
     assert decide(prod(B[l]), zero, [(matmul(X, B[l]), zero)]).status == "refuted"
     assert L.is_positive
+
+
+def test_no_gram_matrix_is_formed_where_nothing_is_said_of_transposes() -> None:
+    """It vanishes only where its root does, and laws that do not hold are asked for often."""
+    verdict = decide(*TRUE["layers that commute"])
+    assert verdict.status == "proved"
+    assert verdict.work < 20_000
