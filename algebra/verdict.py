@@ -16,6 +16,7 @@ import sympy
 
 from otimes.algebra.budget import STEPS, Budget, steps_done
 from otimes.algebra.decide.admissible import presupposed, presupposed_by_sums
+from otimes.algebra.decide.case_splits import as_data
 from otimes.algebra.decide.certificate import SCHEMA, certificate_of
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, shrink
@@ -80,7 +81,9 @@ class Verdict(Hinting):
     @property
     def cases(self) -> tuple[Verdict, ...]:
         """The verdicts on the cases of a free index, such as i = 0, if it was proved by these."""
-        return tuple(map(Verdict, (replace(one, cases=()) for one in self._decision.cases)))
+        return tuple(
+            map(Verdict, (replace(one, cases=(), split=None) for one in self._decision.cases))
+        )
 
     @cached_property
     def reason(self) -> str:
@@ -226,10 +229,7 @@ class Verdict(Hinting):
         """The proof as data that an independent program can check."""
         if self._proof is None or self._claim is None:
             return None
-        made = [certificate_of(one.claim, one.proof) for one in self._decision.cases]
-        return (
-            {"schema": SCHEMA, "cases": made} if made else certificate_of(self._claim, self._proof)
-        )
+        return _certified(self._decision)
 
     def __bool__(self) -> bool:
         """Raise OtimesError: there are three outcomes, of which none is a truth value."""
@@ -315,6 +315,13 @@ class Derived(NamedTuple):
     reading: Any
     whole: Any
     uses: tuple[Use, ...]
+
+
+def _certified(decision: Decision) -> dict[str, Any]:
+    """Return the certificate of a proof, or those of its cases."""
+    if decision.split is not None:
+        return {"schema": SCHEMA, **as_data(decision.split, _certified)}
+    return certificate_of(decision.claim, decision.proof)
 
 
 def decide(

@@ -19,7 +19,7 @@ claim may be. INDUCTION over a number of layers L: the claim holds for one layer
 layers where it does for the first L. UNROLL: L + 1 layers are the union of the first L layers and
 one, so a sum over them is two sums, and a product two factors. GENERALISE: what holds for any
 matrix holds for the one that is there. REWRITE: equals may stand for equals. A statement in cases
-is a list of statements, each with its proof.
+is a list of statements, each with its proof, at all values of an index.
 
 **Every function is total.** Where there is no inverse or reciprocal, it is 0, and so is a root or
 a logarithm of what has none, and a weight under an empty mask. What is proved of these total
@@ -2147,8 +2147,91 @@ def stated(certificate: Any, presupposed: bool = True) -> tuple[Equation, Contex
     return claim, Context(certificate, known, given, len(given))
 
 
-def check(certificate: Any) -> str:
-    """Return a line on what was proved, or raise Rejected.
+Affine = dict[str, int]  # a number, at "", and the factors of symbols
+Span = tuple[int, int | None, str]  # the least and the largest value, and the name of a symbol
+ALL: Span = (0, None, "")
+
+
+def in_cases(certificate: Any, fixed: frozenset[str]) -> str:
+    """Check a statement in cases: these are all values of an index, each once, and all are proved.
+
+    The statement is there for people, as are the names of symbols in what a case proves. That it is
+    what the statement says at these values is not checked.
+    """
+    demand(set(certificate) == {"schema", "claim", "over", "cases"}, "a part of cases is missing")
+    demand(certificate["schema"] == 4 and type(certificate["claim"]) is str, "no claim of cases")
+    demand(proofs_in(certificate) <= MAX_CASES, "there are too many cases")
+    exhaustive(certificate["over"], certificate["cases"])
+    checked = []
+    for case in certificate["cases"]:
+        index = certificate["over"]["index"]
+        gone = {index} - set(case["at"][index])
+        checked.append(check(case["proof"], fixed | gone))
+    return "; ".join(checked)
+
+
+def proofs_in(certificate: Any) -> int:
+    """Return the number of cases in a certificate, those of a case counted one by one."""
+    return sum(proofs_in(one["proof"]) for one in certificate.get("cases", ())) or 1
+
+
+def exhaustive(over: Any, cases: Any) -> None:
+    """Demand that each value of an index is in one case, and in no other.
+
+    The index is at least some number, and at most its last value, a number or a size and a number,
+    if it has one. A case has the values c, or c + s, of the index, and of what is left to the last.
+    """
+    demand(set(over) == {"index", "least", "last"}, "cases of nothing")
+    index, least, last = over["index"], over["least"], over["last"]
+    sizes = [name for name in last or () if name]
+    demand(type(least) is int, "the least value is no number")
+    plain = [last[name] for name in sizes] in ([], [1])
+    demand(plain, "the last value is no size and a number")
+    spans = []
+    for case in cases:
+        demand(set(case) == {"at", "from_zero", "proof"}, "a case has other parts")
+        at, zero = case["at"], case["from_zero"]
+        here, left = span(at[index], zero), ALL
+        if sizes:
+            size = at.get(sizes[0], {sizes[0]: 1})
+            left = span(combined(size, {"": last.get("", 0)}, at[index]), zero)
+            demand(not here[2] or here[2] != left[2], "two values of a case depend on each other")
+        spans.append((here, left))
+    top = max(start for span in spans for start, *_ in span) + 1
+    top = top if sizes or not last else last.get("", 0)
+    demand(top - least < MAX_CASES, "the values in cases are too large")
+    for i, rest in product(range(least, top + 1), range(top + 1) if sizes else [0]):
+        if not sizes or i + rest - last.get("", 0) > 0:
+            found = [one for one in spans if covers(one[0], i) and covers(one[1], rest)]
+            demand(len(found) == 1, f"{index} = {i} is in {len(found)} cases")
+
+
+def combined(plus: Affine, more: Affine, minus: Affine) -> Affine:
+    """Return plus + more - minus."""
+    names = {*plus, *more, *minus}
+    return {n: plus.get(n, 0) + more.get(n, 0) - minus.get(n, 0) for n in names}
+
+
+def span(value: Affine, zero: Sequence[str]) -> Span:
+    """Return the least and the largest value of c, or of c + s for a symbol s, and its name.
+
+    A symbol is 1 or more, and those of `zero` are 0 or more.
+    """
+    demand(all(type(factor) is int for factor in value.values()), "a value is no integer")
+    names = [name for name, factor in value.items() if name and factor]
+    plain = len(names) < 2 and all(value[name] == 1 for name in names)
+    demand(plain, "a case is at other values than c and c + s")
+    start = value.get("", 0) + sum(name not in zero for name in names)
+    return start, None if names else start, "".join(names)
+
+
+def covers(one: Span, value: int) -> bool:
+    """Return whether a value is in a span."""
+    return one[0] <= value and (one[1] is None or value <= one[1])
+
+
+def check(certificate: Any, fixed: frozenset[str] = frozenset()) -> str:
+    """Return a line on what was proved, or raise Rejected; `fixed` symbols have values in a case.
 
     >>> n = ["size", 0]
     >>> made = {"schema": 4, "sizes": ["n"], "scalars": [], "tensors": [["A", [], n, n]]}
@@ -2161,11 +2244,10 @@ def check(certificate: Any) -> str:
     WORK[0] = MAX_WORK
     LEMMAS.clear()
     try:
-        if type(certificate) is dict and set(certificate) == {"schema", "cases"}:
-            cases = certificate["cases"]
-            demand(all("cases" not in one for one in cases), "a case has cases")
-            demand(1 < len(cases) <= MAX_CASES, "there are too few or too many cases")
-            return "; ".join(map(check, cases))
+        if type(certificate) is dict and "cases" in certificate:
+            return in_cases(certificate, fixed)
+        declared = [name for name, *_ in certificate["indices"]] + certificate["sizes"]
+        demand(fixed.isdisjoint(declared), "a case is about another value of its index")
         claim, context = stated(certificate)
         terms = proved(context, claim, claim.frees, certificate["proof"])
     except RecursionError:

@@ -13,13 +13,13 @@ from typing import Any
 
 import sympy
 
+from otimes.algebra.decide.case_splits import MOST_CASES, At, Over, Split, leaves, stated
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.decide.index_cases import at_values
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.language.binders import fresh_name, names_in
 from otimes.algebra.language.last_values import last_values
-
-MOST_CASES = 16  # that a certificate may have
 
 
 def with_last_values(
@@ -37,7 +37,7 @@ def with_last_values(
         return found
     ranges = {claim.origin.get(index, index): count for index, count in indices}
     lhs, rhs = map(sympy.sympify, (lhs, rhs))
-    every = {claim.sides: found}
+    every, inner = {claim.sides: found}, found
     for index, count in last_values((lhs, rhs), ranges).items():
         sides = [at_values(side, {index: count}) for side in (lhs, rhs)]
         one = _known_at(found, (sides[0], sides[1]), given) or decided(*sides, given)
@@ -49,10 +49,22 @@ def with_last_values(
             assert each.claim is not None
             case = replace(each, reason=f"at {index} = {count} {each.reason}", cases=())
             every.setdefault(each.claim.sides, case)
-    if len(every) > MOST_CASES:
+        inner = replace(inner, split=_below_and_at(index, count, inner, one, (lhs, rhs, given)))
+    if leaves([inner]) > MOST_CASES:
         return replace(found, status="undecided", reason="it has too many cases", proof=None)
     reason = "; ".join(one.reason for one in every.values())
-    return replace(found, reason=reason, cases=tuple(every.values())) if len(every) > 1 else found
+    cases = tuple(every.values())
+    return replace(inner, reason=reason, cases=cases) if len(every) > 1 else found
+
+
+def _below_and_at(
+    index: sympy.Symbol, count: Any, below: Decision, at: Decision, asked: tuple[Any, Any, Any]
+) -> Split:
+    """Return the cases i < n and i = n of an index."""
+    last = sympy.Symbol(str(count))
+    rest = sympy.Symbol(fresh_name("r", names_in(*asked[:2])))
+    less = At({index: index, last: index + rest}, below, frozenset({index}))
+    return Split(Over(index, 0, last), stated(*asked), (less, At({index: last}, at)))
 
 
 def _known_at(found: Decision, sides: tuple[Any, Any], given: Sequence[Any]) -> Decision | None:

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import sympy
 
 from otimes.algebra.decide.axiom_statements import Instance
+from otimes.algebra.decide.case_splits import Split
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import Counterexample, Trial
 from otimes.algebra.decide.entailment import Use
@@ -39,7 +40,8 @@ class Decision:
     proof. `conditional`: whether the proof uses equations, which may be unsatisfiable. `strategy`:
     the name of the strategy that decided. `work`: the work units of the decision. `lemmas`: the
     decisions on the lemmas that were given; `cases` those on the cases of a free index, this one
-    the first of them. `values`: what symbols of the claim are in the case that is refuted.
+    the first of them; `split` says of which values each is. `values`: what symbols of the claim are
+    in the case that is refuted.
     """
 
     status: Status
@@ -53,6 +55,7 @@ class Decision:
     lemmas: tuple[Decision, ...] = ()
     cases: tuple[Decision, ...] = ()
     values: tuple[Mapping[sympy.Symbol, Any], ...] = ()
+    split: Split | None = None
 
 
 Axioms = tuple[Sequence[Instance], dict[tuple[Any, Any], Decision]]

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import sympy
 from sympy import Symbol
 
+from otimes.algebra.decide.case_splits import MOST_CASES, At, Over, Split, leaves, stated
 from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.affine import never_negative
@@ -47,8 +48,8 @@ FEW = 4  # terms that are written out
 class Case(NamedTuple):
     """A claim at some values of a free index; `at` says at which.
 
-    `values` has them by the symbols of the whole claim. A claim is not refuted where it is `beyond`
-    what it presupposes.
+    `values` has them by the symbols of the whole claim, less what an index is at least; `known` has
+    them as they are. A claim is not refuted where it is `beyond` what it presupposes.
     """
 
     at: str
@@ -56,6 +57,8 @@ class Case(NamedTuple):
     rhs: Any
     given: tuple[Any, ...]
     values: Mapping[Symbol, Any]
+    over: Over
+    known: Mapping[Symbol, Any]
     beyond: bool = False
 
 
@@ -99,7 +102,17 @@ def in_cases(
             pairs = zip(cases, found, strict=True)
             reason = "; ".join(f"at {case.at} {one.reason}" for case, one in pairs)
             every = tuple(each for one in found for each in one.cases or (one,))
-            return replace(found[0], reason=reason, cases=every if every[1:] else ())
+            if len(cases) == 1:
+                inner = found[0].split
+                if inner is not None:
+                    said = f"{stated(lhs, rhs, given)}; at {cases[0].at}: {inner.claim}"
+                    inner = inner._replace(claim=said)
+                return replace(found[0], reason=reason, split=inner)
+            if leaves(found) > MOST_CASES:
+                continue
+            parts = [At(case.known, one) for case, one in zip(cases, found, strict=True)]
+            split = Split(cases[0].over, stated(lhs, rhs, given), tuple(parts))
+            return replace(found[0], reason=reason, cases=every, split=split)
     return None
 
 
@@ -130,7 +143,8 @@ def _cases_of_size(size: Symbol, lhs: Any, rhs: Any, given: Sequence[Any]) -> li
             for each, pair in zip(given, pairs, strict=True)
         ]
         sides = at_values(lhs, at), at_values(rhs, at)
-        return Case(f"{size} = {value}", *sides, tuple(every), {rest: rest, **at}, beyond)
+        text, over = f"{size} = {value}", Over(size, 1, None)
+        return Case(text, *sides, tuple(every), {rest: rest, **at}, over, at, beyond)
 
     return [case(rest + 1), case(sympy.S.One, beyond=True)]
 
@@ -174,7 +188,7 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
     name = Symbol(index.name, integer=True, positive=True)
     rest = Symbol(fresh_name("r", taken), integer=True, positive=True)
 
-    def case(values: Mapping[Symbol, Any]) -> Case:
+    def case(values: Mapping[Symbol, Any], over: Over | None = None) -> Case:
         sizes = {s: v for s, v in values.items() if s != index}
         every = [
             tuple(at_values(side, sizes) for side in each) if isinstance(each, tuple) else each
@@ -184,22 +198,28 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
         at = " and ".join(f"{symbol} = {value}" for symbol, value in shown.items())
         kept = {s: s for v in values.values() for s in v.free_symbols - {name, rest}}
         sides = at_values(lhs, values), at_values(rhs, values)
-        return Case(at, *sides, tuple(every), {**kept, **values})
+        true = {**values, index: values[index] + least}
+        over = over or Over(index, least, None)
+        return Case(at, *sides, tuple(every), {**kept, **values}, over, true)
 
     zero = sympy.S.Zero
     if most is not None:
-        yield [case({index: sympy.Integer(k)}) for k in range(known.least, most + 1)]
+        few = Over(index, known.least, sympy.Integer(most))
+        yield [case({index: sympy.Integer(k)}, few) for k in range(known.least, most + 1)]
         return
     if size is None:
         yield [case({index: name}), case({index: zero})]
         return
     if more > 0:
         return
+    upto = Over(index, least, size + more + least)
     if known.added:
-        yield [case({index: zero}), case({index: name, size: name - more - 1 + rest})]
+        added_to = {index: name, size: name - more - 1 + rest}
+        yield [case({index: zero, size: size}, upto), case(added_to, upto)]
         return
-    none = [case({index: zero, size: rest - more})]
-    none += [case({index: zero, size: sympy.Integer(-more)})] * (more < 0)
+    at_zero = [{index: zero, size: rest - more}]
+    at_zero += [{index: zero, size: sympy.Integer(-more)}] * (more < 0)
+    none = [case(each) for each in at_zero]
     if _only_counts(size, [lhs, rhs, *[side for pair in pairs if pair for side in pair]], given):
         if more == 0:
             yield [case({index: size}), none[0]]
@@ -208,9 +228,9 @@ def _cases_of(known: Range, lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterato
         # an exponent n - 2 may be -1
         yield from every[::-1] if not given and _in_exponents(index, (lhs, rhs)) else every
     if _is_shifted((lhs, rhs), given, index, size):
-        yield none
-    some = case({index: name, size: name - more + rest})
-    yield [some, case({index: name, size: name - more}), *none]
+        yield [case(each, Over(size, -more, None)) for each in at_zero]
+    every_value = [{index: name, size: name - more + rest}, {index: name, size: name - more}]
+    yield [case(each, upto) for each in (*every_value, *at_zero)]
 
 
 def _pair(each: Any) -> tuple[Any, Any] | None:

@@ -174,6 +174,21 @@ def instead(**trees: Tree) -> list[Tree]:
     return [trees.get(name, itself(k)) for k, (name, *_) in enumerate(TENSORS)]
 
 
+def in_cases(
+    *cases: dict[str, Any], last: Any = None, proof: Any = None, **parts: Any
+) -> dict[str, Any]:
+    """Return the certificate of A = A at values of an index i; K is a size of the statement."""
+    shown = [{"at": at, "from_zero": [], "proof": proof or by_hand(A, A)} for at in cases]
+    over = {"index": "i", "least": 0, "last": last}
+    return {"schema": 4, "claim": "A = A", "over": over, "cases": shown} | parts
+
+
+NONE, SOME, MORE_THAN_ONE = {"i": {"": 0}}, {"i": {"i": 1}}, {"i": {"": 1, "i": 1}}
+UPTO = [  # 0 ≤ i ≤ K
+    {"i": {"": 0}, "K": {"r": 1}},
+    {"i": {"i": 1}, "K": {"i": 1}},
+    {"i": {"i": 1}, "K": {"i": 1, "r": 1}},
+]
 NEXT = ["Add", L, -1]
 LATER = ["Add", L, 1]
 
@@ -931,6 +946,22 @@ FORGED: dict[str, dict[str, Any]] = {
         given=[[[n], mul(NOT_FIRST, S), O_1]],
     ),
     # an empty sum is 0
+    # -- cases, which leave out values of an index or have them twice ------------------------------
+    "no case for none": in_cases(SOME),
+    "no case for all": in_cases(UPTO[0], UPTO[2], last={"K": 1}),
+    "a case that stands twice": in_cases(NONE, SOME, SOME),
+    "a case from two on": in_cases(NONE, MORE_THAN_ONE),
+    "a case of two more": in_cases(*UPTO[:2], {"i": {"i": 1}, "K": {"": 2, "i": 1}}, last={"K": 1}),
+    "a case in which all is twice the half": in_cases(
+        *UPTO[:2], {"i": {"i": 1}, "K": {"i": 2}}, last={"K": 1}
+    ),
+    "a case for every other value": in_cases(NONE, {"i": {"i": 2}}),
+    "cases up to a size of twice as many": in_cases(*UPTO, last={"K": 2}),
+    "cases up to one of two sizes": in_cases(*UPTO, last={"K": 1, "m": 1}),
+    "a case for some in the place of none": in_cases(
+        NONE, SOME, proof=by_hand(A, A, indices=[["i", m]])
+    ),
+    "a case of a case that is missing": in_cases(NONE, SOME, proof=in_cases(SOME)),
     "fewer shifts than there are positions": by_hand(
         ["LayerProduct", ["Shift", n], m, False],
         O,
@@ -1470,6 +1501,11 @@ FORGED |= {
 }
 
 GUARDS = {
+    "… = … is in … cases": "no case for none",
+    "two values of a case depend on each other": "a case in which all is twice the half",
+    "a case is at other values than c and c + s": "a case for every other value",
+    "the last value is no size and a number": "cases up to a size of twice as many",
+    "a case is about another value of its index": "a case for some in the place of none",
     "… is not certainly …": "relu of what may be negative: a symbol",
     "a hypothesis of a lemma has no proof": "a lemma without its hypothesis",
     "a scalar of a lemma is no number": "matrices for the numbers of a lemma",
@@ -1524,8 +1560,14 @@ FORMAL = {
     "a term has too many symmetries": WORK,
     "there are too many terms": WORK,
     "there are too many layers": WORK,
-    "there are too few or too many cases": f"{WORK}; no case says nothing",
-    "a case has cases": WORK,
+    "there are too many cases": WORK,
+    "the values in cases are too large": WORK,
+    "a part of cases is missing": f"{IDLE}; {ERROR}",
+    "no claim of cases": IDLE,
+    "cases of nothing": f"{IDLE}; {ERROR}",
+    "a case has other parts": IDLE,
+    "the least value is no number": ERROR,
+    "a value is no integer": "a part of a whole number is not among the values that are counted",
     "it takes too much work": WORK,
     "a number is too large": WORK,
     "a power that is not whole": f"{WORK}; {ERROR}",

@@ -86,13 +86,13 @@ def test_each_case_has_its_certificate_and_its_verdict() -> None:
     made = json.loads(json.dumps(verdict.certificate))
     assert len(made["cases"]) == 3
     check(made)
-    false = {
-        **made["cases"][0],
-        "rhs": made["cases"][0]["lhs"],
-        "lhs": ["MatMul", 2, ["Identity", 1]],
-    }
+    for cases in (made["cases"][1:], made["cases"][:2], [*made["cases"], made["cases"][0]]):
+        with pytest.raises(Rejected, match="cases"):
+            check({**made, "cases": cases})
+    one = made["cases"][0]
+    false = {**one["proof"], "lhs": ["MatMul", 2, ["Identity", 1]], "rhs": one["proof"]["lhs"]}
     with pytest.raises(Rejected):
-        check({**made, "cases": [*made["cases"], false]})
+        check({**made, "cases": [{**one, "proof": false}, *made["cases"][1:]]})
 
 
 def test_the_members_from_the_ith_on_are_any_members() -> None:
