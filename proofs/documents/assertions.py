@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from otimes.algebra.notation.symbols import (
-    Declared,
-)
+from otimes.algebra.notation.symbols import Declared, keys
+from otimes.algebra.notation.tree import Name, Product, bare
+from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.consistency import sides_of
 from otimes.proofs.documents.context import (
     Context,
@@ -14,6 +14,8 @@ from otimes.proofs.documents.context import (
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.prose import Asserted, Prose, asserted_in
 from otimes.proofs.documents.report import Equation
+
+CIRCUITS = {"W_OV": ("W_O", "W_V"), "W_QK": ("W_Q", "W_K")}
 
 
 def assertions(prose: Prose, context: Context, items: list[Item]) -> Iterator[Equation]:
@@ -56,11 +58,12 @@ def _singular(each: Asserted, known: Declared | None, items: list[Item]) -> tupl
 def _contradiction(each: Asserted, known: Declared | None, context: Context) -> tuple[str, str]:
     """Return the verdict on an assertion and the reason, which is empty where nothing is wrong."""
     if each.what == "rank":
-        factors = {"W_OV": ("W_O", "W_V"), "W_QK": ("W_Q", "W_K")}.get(each.key, (each.key,))
+        factors = CIRCUITS.get(each.key) or _factors(context, each.key)
         declared = [_declared_anywhere(context, key) for key in factors]
         sizes = [size for d in declared if d is not None for size in (d.rows, d.cols)]
-        circuit = each.key in ("W_OV", "W_QK")
-        if None in declared or each.sizes[0] in sizes or not (circuit or each.named_first):
+        circuit = each.key in CIRCUITS
+        open_ = not factors or None in declared or each.sizes[0] in sizes
+        if open_ or not (circuit or each.named_first):
             return "", ""
         named = ", ".join(sorted({"·".join(map(str, size)) for size in sizes}))
         return "refuted", f"its rank may be as large as min({named}), which may be larger"
@@ -73,6 +76,20 @@ def _contradiction(each: Asserted, known: Declared | None, context: Context) -> 
     if each.sizes[0] == known.cols or each.sizes[1] == known.rows:
         return "shape", f"{each.key} is declared {rows} × {cols} on line {known.line}"
     return "", ""
+
+
+def _factors(context: Context, key: str) -> tuple[str, ...]:
+    """Return the matrices of whose product a symbol is defined, none of one that is free.
+
+    That a free matrix has some rank is an assumption.
+    """
+    for known in context.definitions.values():
+        name = known[0].lhs if known else None
+        if isinstance(name, Name) and key in keys(name):
+            factors = bare(context.unfolded(known[0].rhs, {}))
+            if isinstance(factors, Product) and "/" not in factors.marks:
+                return tuple(dict.fromkeys(keys(e)[-1] for e in symbols_in(factors)))
+    return ()
 
 
 def _is_same(context: Context, known: Declared, row: int) -> bool:

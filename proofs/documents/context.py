@@ -428,7 +428,13 @@ class Context:
         """Return the powers of defined symbols in terms, by their LaTeX: `C^2`."""
         names = {latex(e): e for n in nodes for e in walk(n) if isinstance(e, Name)}
         found = {t: self._power(e) for t, e in names.items() if t not in self.definitions}
-        return {text: each for text, each in found.items() if each is not None}
+        return {t: each for t, each in found.items() if each is not None and self._is_solved(each)}
+
+    def _is_solved(self, power: Definition) -> bool:
+        """Return whether a symbol is not defined by powers of itself: `x = x^2 + c`."""
+        within = walk(self.unfolded(power.rhs, {}))
+        own = key_of(power.lhs) if isinstance(power.lhs, Name) else ""
+        return not any(isinstance(e, Name) and key_of(e) == own for e in within)
 
     def _power(self, name: Name) -> Definition | None:
         """Return the definition of a symbol with a number above as a power of a defined one."""

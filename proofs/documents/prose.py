@@ -103,6 +103,10 @@ RANK = re.compile(
     rf"|\brank of {M} (?:is |of )?(?:at most|bounded by|≤|no more than)\s*{M}",
     re.IGNORECASE,
 )
+SUBJECT = re.compile(
+    r"\b(?:the|this|that|these|each|every|its|our|an?)\s+(?:[\w-]+\s+){1,3}?(?:has|have|is|are)\b",
+    re.IGNORECASE,
+)
 INVERSE = re.compile(
     rf"(?<!pseudo)(?<!pseudo-)\binverse of (?:the )?(?:{M}|((?:un)?embedding) matrix)",
     re.IGNORECASE,
@@ -519,6 +523,8 @@ def asserted_in(prose: Prose) -> Iterator[Asserted]:
     """Yield the assertions of sentences about ranks, inverses and shapes."""
     for match in RANK.finditer(prose.text):
         of, at_most = (match[1], match[2]) if match[1] else (match[3], match[4])
+        if match[1] and _has_another_subject(prose, match):
+            continue
         named, bound = prose.defined(of), prose.node(at_most)
         name = named[0] if named else None
         size = None if bound is None else size_of(bound)
@@ -546,6 +552,15 @@ def asserted_in(prose: Prose) -> Iterator[Asserted]:
         sizes = [size for size in shape_of(prose.node(match[2])) if size is not None]
         if len(sizes) == 2:
             yield _asserted("shape", key, tuple(sizes), prose, match)
+
+
+def _has_another_subject(prose: Prose, match: re.Match[str]) -> bool:
+    """Return whether the words after a formula are about something else: “The update has rank r”.
+
+    The formula may also end its sentence.
+    """
+    ended = prose.formulas[int(match[1])].tex.rstrip().endswith(".")
+    return ended or SUBJECT.search(match[0]) is not None
 
 
 def _asserted(

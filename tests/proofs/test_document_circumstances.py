@@ -228,3 +228,26 @@ def test_an_answer_that_is_kept_counts_its_steps(monkeypatch: pytest.MonkeyPatch
     assert (first.status, again.status) == ("refuted", "refuted")
     with pytest.raises(TypeError):
         decide(A * B, B * A, budget=0.5)
+
+
+def test_a_symbol_that_is_defined_by_its_own_powers_is_not_put_in_again() -> None:
+    text = r"Let $X$ be $n \times n$. At a fixed point $X = A X^2 + B$, and $X^2 C = X D$."
+    assert check_text(text).equations[-1].verdict in ("undecided", "needs-hypothesis")
+
+
+LORA = r"Let $B \in \mathbb{R}^{p \times r}$ and $A \in \mathbb{R}^{r \times d}$. "
+
+
+@pytest.mark.parametrize(
+    ("said", "accused"),
+    [
+        (r"With $W' = W + B A$ the update has rank at most $r$.", 0),  # and not W'
+        (r"$$W' = W + B A.$$ The update has rank at most $r$.", 0),
+        (r"The update is $U = B A$, which has rank at most $r$.", 0),
+        (r"Suppose that $W$ has rank at most $r$.", 0),
+        (r"The update is $U = B A$, a matrix of rank at most $n$.", 1),
+    ],
+)
+def test_a_rank_is_that_of_the_subject(said: str, accused: int) -> None:
+    found = check_text(LORA + r"Let $W \in \mathbb{R}^{p \times d}$. " + said).equations
+    assert sum("rank" in each.why for each in found) == accused
