@@ -218,7 +218,7 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
             return  # an expectation, or a set
         key, known = symbols.lookup(e)
         is_open = known is None or not (known.trusted or known.rows or known.line)
-        if is_open and text_of(e) not in sizes and _kinds(e):
+        if is_open and not _is_size(e, sizes) and _kinds(e):
             open_.setdefault(key, []).append(e)
         elif known is not None and known.kind == "vector" and not symbols.side_of(known):
             open_.setdefault(key, []).append(e)
@@ -241,6 +241,12 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
                 trial.known[key] = replace(known, side=kind)
         texts = (latex(names[0]) for names in open_.values())
         yield dict(zip(texts, kinds, strict=True)), trial
+
+
+def _is_size(name: Name, sizes: Collection[str]) -> bool:
+    """Return whether a symbol is a size, or a power of one: `d^2`."""
+    power = name.sup and all(slot.kind == "number" for slot in name.sup)
+    return text_of(replace(name, sup=()) if power else name) in sizes
 
 
 def _possible(names: Sequence[Name], turned: Collection[str], side: str) -> list[Kind]:

@@ -45,6 +45,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.every_reading import PROPERTY, in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.numeric_shapes import misfit_in_numbers
 from otimes.proofs.documents.other_readings import (
     NEURONS,
     activations,
@@ -165,9 +166,12 @@ class Judge:
         known = self.context.symbols_at(line)
         a, b = squared(a, b) or (a, b)
         verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
+        why = f"in numbers, with {named(used)}"
+        if verdict is None and (written or any(numbers)):
+            misfit = misfit_in_numbers(self.context, (lhs, rhs), given, known)
+            return Found("shape", f"{misfit}; {why}") if misfit else None
         if verdict is None or verdict.status == "undecided":
             return None
-        why = f"in numbers, with {named(used)}"
         return Found(verdict.status, why, verdict.counterexample, reading=reading)
 
     def _with_activations(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:

@@ -101,6 +101,7 @@ from otimes.proofs.documents.unrolled import unrolled
 from otimes.proofs.documents.wrong_declarations import Judged
 from otimes.proofs.documents.wrong_definitions import EQUALS, USED, WrongDefinitions
 
+SLIPS = ("swap", "transpose", "sign", "index")  # edits that no other case explains
 OTHER_CASE = "it may be about another case than the definition before"
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
@@ -442,7 +443,7 @@ class LinkChecker(Definitions):
             declared = {bare(term) for s in stated for term in (*s.subjects, s.terms[0])}
             mine = {e for s in item.statements for e in walk(s) if isinstance(e, Name)}
             plain = INVERTIBLE.search(words) and not has_assumption(words, but="if")
-            slip = found.edit in ("swap", "transpose", "sign", "index")
+            slip = found.edit in SLIPS
             return declared <= mine and (slip or bool(plain))
         heads = [bare(each.terms[0]) for each in stated]
         own = {e for side in sides for e in walk(side) if isinstance(e, Name)}
@@ -460,6 +461,14 @@ class LinkChecker(Definitions):
                 return False
         used = {int(row) for row in USED.findall(found.why)}
         return defined > 0 and (slip or bool(used & {each.line for each in (*before, item)}))
+
+    def _is_slip_in_words(self, item: Item, found: Found) -> bool:
+        """Return whether an edit mends an equation, and the condition after it is words alone."""
+        end = self.document.sentence_end(item.formula)
+        edit = found.edit if found.suggestion else ""
+        if edit not in SLIPS or self.document.formulas_between(item.formula.end, end):
+            return False
+        return not self.context.is_excused(edit, item.line)
 
     def _is_false_given(
         self, stated: Sequence[Statement], sides: Sequence[Node], item: Item
@@ -765,7 +774,7 @@ class LinkChecker(Definitions):
 
         It does not where one edit of a kind that no case explains makes both definitions agree.
         """
-        slip = found.edit in ("swap", "transpose", "sign", "index") and found.suggestion
+        slip = found.edit in SLIPS and found.suggestion
         if slip and not self.context.is_excused(found.edit, item.line):
             return False
         since = self.document.prose[self.document.lines[said - 1] : item.formula.start]
@@ -1008,7 +1017,8 @@ class LinkChecker(Definitions):
         accused = found.verdict in ("refuted", "shape") and first
         if accused and says_what_a_word_means(words, left, right):
             return Found("definition", "it says what a word means")
-        conditional = conditional or has_condition_after(self.document, item.formula)
+        if has_condition_after(self.document, item.formula):
+            conditional = conditional or not self._is_slip_in_words(item, found)
         if (
             is_conditional(words)
             and not conditional

@@ -52,3 +52,29 @@ def test_an_assumption_that_no_text_makes_excuses_no_product() -> None:
     last = check_text(text).equations[-1]
     assert last.verdict == "refuted"
     assert "given R^{T} R = I_{d}" in last.why
+
+
+GRIDS = (
+    r"Let $X \in \mathbb{R}^{n \times d}$ and $w \in \mathbb{R}^{d \times k}$. Take "
+    r"$X = \begin{bmatrix} 1 & 2 \\ 0 & 1 \end{bmatrix}$, $w = \begin{bmatrix} 1 \\ 1 \end{bmatrix}$"
+    r" and $v = \begin{bmatrix} 1 & 2 \end{bmatrix}$. "
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"X w = \begin{bmatrix} 3 \\ 1 \end{bmatrix}", "proved"),
+        (r"w X = \begin{bmatrix} 3 \\ 1 \end{bmatrix}", "shape"),
+        ("v w = 3", "proved"),
+        ("w v = 3", "shape"),
+    ],
+)
+def test_numbers_conform_or_not_whatever_sizes_are_declared(claim: str, verdict: str) -> None:
+    found = check_text(f"{GRIDS} Then ${claim}$.").equations[-1]
+    assert found.verdict == verdict, found.why
+
+
+def test_the_square_of_a_size_is_a_number() -> None:
+    text = r"Let $e \in \mathbb{R}^d$ be the column of ones. Then $e e^\top e e^\top = d^2 e e$."
+    assert check_text(text).equations[-1].verdict == "shape"
