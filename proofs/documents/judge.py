@@ -109,17 +109,19 @@ class Judge:
     def claim(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:
         """Return the verdict on lhs = rhs, with the signs of numbers that it may rest on."""
         with one_equation():
+            in_numbers = self.in_numbers(lhs, rhs, line)
             found = (
-                self.in_numbers(lhs, rhs, line)
+                in_numbers
                 or by_spectra(self.context, lhs, rhs, line)
                 or self._in_squares(lhs, rhs, line)
                 or self._in_ones(lhs, rhs, line, source)
             )
             if found.verdict == "undecided":
                 found = self._with_activations(lhs, rhs, line, source) or found
-            if found.verdict == "refuted" and not found.hypotheses:
+            refuted = found.verdict == "refuted" and not (found.hypotheses or in_numbers)
+            if refuted:
                 found = self._with_all_definitions(found, lhs, rhs, line)
-            if found.verdict == "refuted" and not found.hypotheses:
+            if refuted and found.verdict == "refuted":
                 found = self._unless_of_spectra(found, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
