@@ -89,8 +89,11 @@ def check_text(text: str, notation: str | None = None) -> DocumentReport:
 
 
 def check_cell(line: str, cell: str) -> None:
-    """Print the verdicts on a cell of a notebook, in Markdown; the line may name a notation."""
-    print(check_text(cell, line.strip() or None))
+    """Print the verdicts on a cell of a notebook, in Markdown; the line may name a notation.
+
+    Lines count as in the cell, the first of which is `%%check`.
+    """
+    print(check_text(f"\n{cell}", line.strip() or None))
 
 
 # -- the whole document ----------------------------------------------------------------------------

@@ -225,11 +225,8 @@ class Judge:
             return found
         given = self.context.declared_hypotheses([a, b])
         verdict, reading = attempted(a, b, given, self.context.symbols_at(line))
-        if (
-            verdict is None
-            and not found.suggestion
-            and _is_misfit([a, b], self.context.symbols_at(line))
-        ):
+        general = not (found.suggestion or any(is_value(each.rhs) for each in used.values()))
+        if verdict is None and general and _is_misfit([a, b], self.context.symbols_at(line)):
             why = f"it is false in general, and does not conform with {named(used)}"
             return replace(found, verdict="undecided", why=why, differ=False)
         if verdict is None or verdict.status == "refuted":

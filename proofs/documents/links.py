@@ -74,7 +74,7 @@ from otimes.proofs.documents.definitions import Definitions
 from otimes.proofs.documents.derivatives import by_chain_rule, turned_gradients
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.factorisations import factored
-from otimes.proofs.documents.false_claims import ASSUMPTION
+from otimes.proofs.documents.false_claims import ASSUMPTION, COMMUTE, DIFFER
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item
@@ -133,6 +133,12 @@ GRADIENT_IF = re.compile(
 )
 # A property with which the counterexample complies.
 INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
+# An environment with rows of its own; around them `&` and `\\` only align the lines of a display.
+GRID = re.compile(
+    r"(\\begin\{(?:\w*matrix\*?|cases|array)\}.*?\\end\{(?:\w*matrix\*?|cases|array)\})",
+    re.DOTALL,
+)
+BREAK = re.compile(r"(?<!\\)&|\\\\(?:\s*\[[^\]]*\])?")
 MACRO = re.compile(r"\\[A-Za-z]+")
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
@@ -276,7 +282,7 @@ class LinkChecker(Definitions):
             self.document.name,
             line,
             column,
-            " ".join(tex.replace("&", " ").split()),
+            _in_one_line(tex),
             found.verdict,
             self.document.named_lines(found.why),
             found.counterexample,
@@ -649,6 +655,13 @@ class LinkChecker(Definitions):
                 return replace(found, against=(said.line,))
         return None
 
+    def _is_a_step(self, sides: Sequence[Node], line: int) -> bool:
+        """Return whether a later link of a chain, of declared symbols only, assumes nothing."""
+        symbols = self.context.symbols_at(line)
+        known = [symbols.lookup(e)[1] for side in sides for e in symbols_in(side)]
+        declared = all(each is not None and each.line and each.rows for each in known)
+        return declared and not self.context.is_excused("swap", line)
+
     def _by_recurrence(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the verdict on a sum by the recurrence of its left side, or None."""
         judged = partial(self.judge.claim, line=item.line, source="")
@@ -979,6 +992,8 @@ class LinkChecker(Definitions):
         found = computed(self.context, left, right, item.line) or self.judge.claim(
             left, right, item.line, source
         )
+        if k and COMMUTE in found.why and self._is_a_step([left, right], item.line):
+            return replace(found, verdict="refuted", why=f"{DIFFER}: {found.why}")
         if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
             solved = self._by_recurrence(item, left, right)
             if solved is not None and solved.is_wrong:
@@ -1087,6 +1102,17 @@ def _replaced_in(text: str, put: dict[str, str]) -> str:
     """Return a text with the longest parts replaced first."""
     pattern = "|".join(map(re.escape, sorted(put, key=len, reverse=True)))
     return re.sub(pattern, lambda match: put[match[0]], text) if put else text
+
+
+def _in_one_line(tex: str) -> str:
+    r"""Return LaTeX without the marks that align the lines of a display; a matrix keeps its own.
+
+    >>> print(_in_one_line(r"A &= B \\ &= \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}"))
+    A = B = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}
+    """
+    parts = GRID.split(tex)
+    parts[::2] = [BREAK.sub(" ", part) for part in parts[::2]]
+    return " ".join("".join(parts).split())
 
 
 def _short(tex: str) -> str:

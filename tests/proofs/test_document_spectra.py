@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.check import check_cell, check_text
 
 EIGEN = r"Let $M \in \mathbb{R}^{m \times m}$ be symmetric with eigenvectors $u_1, \dots, u_m$, orthonormal, and eigenvalues $\lambda_1 \ge \dots \ge \lambda_m$. Then $M = \sum_{i=1}^{m} \lambda_i u_i u_i^\top$. "
 SINGULAR = r"Let $A \in \mathbb{R}^{m \times n}$ have the singular value decomposition $A = \sum_{i=1}^{r} \sigma_i u_i v_i^\top$. "
@@ -51,3 +51,25 @@ CLAIMS = [
 @pytest.mark.parametrize(("text", "verdict"), CLAIMS)
 def test_claims(text: str, verdict: str) -> None:
     assert check_text(text).equations[-1].verdict == verdict
+
+
+CELL = r"""Let $A, B \in \mathbb{R}^{n \times n}$.
+
+$$
+\begin{aligned}
+(A B)^T &= B^T A^T \\
+ &= A^T B^T
+\end{aligned}
+$$
+"""
+
+
+def test_a_cell_of_a_notebook_counts_its_magic_as_a_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    check_cell("", CELL)
+    assert "text:7:5: refuted: B^T A^T = A^T B^T\n" in capsys.readouterr().out
+
+
+def test_a_later_link_may_say_that_matrices_commute() -> None:
+    assert check_text(f"They commute. {CELL}").equations[-1].verdict == "needs-hypothesis"
