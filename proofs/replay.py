@@ -85,13 +85,13 @@ MINUS: Ratio = ({(): Fraction(-1)}, UNITY)
 
 def total(terms: Iterable[tuple[Monomial, Fraction]]) -> Polynomial:
     """Return the polynomial of these terms, with exponents of primes (`#p`) between 0 and 1."""
-    result: Polynomial = defaultdict(Fraction)
+    result: Polynomial = {}
     for monomial, factor in terms:
         for name, exponent in monomial:
             if name[0] == "#" and not 0 < exponent < 1:
                 factor *= Fraction(int(name[1:])) ** floor(exponent)
                 monomial = merged([*monomial, (name, Fraction(-floor(exponent)))])
-        result[monomial] += factor
+        result[monomial] = result[monomial] + factor if monomial in result else factor
     return {monomial: factor for monomial, factor in result.items() if factor}
 
 

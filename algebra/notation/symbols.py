@@ -279,7 +279,11 @@ def letters(base: str, style: str) -> str:
 
 def text_of(name: Name, without: Iterable[tuple[str, int]] = ()) -> str:
     """Return a symbol as one word, with the slots at some places left open."""
-    open_at = set(without)
+    return _text_of(name, frozenset(without))
+
+
+@lru_cache(maxsize=1 << 14)
+def _text_of(name: Name, open_at: frozenset[tuple[str, int]]) -> str:
     base = _marked(letters(name.base, name.style), name.marks)
     text = unicodedata.normalize("NFC", base)
     for where, sign, slots in (("sub", "_", name.sub), ("sup", "^", name.sup)):
@@ -291,6 +295,7 @@ def text_of(name: Name, without: Iterable[tuple[str, int]] = ()) -> str:
     return text + (f"⟨{name.select}⟩" if name.select else "")
 
 
+@lru_cache(maxsize=1 << 14)
 def default(name: Name) -> Declared | None:
     """Return what an undeclared symbol stands for by its typography; None where that is open."""
     base = name.base

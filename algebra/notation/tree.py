@@ -33,7 +33,8 @@ class Slot(NamedTuple):
 class _Kept:
     """What is computed once of a node, and does not count when nodes are compared."""
 
-    __slots__ = ("_inside",)
+    __slots__ = ("_hash", "_inside")
+    _hash: int
     _inside: tuple[Node, ...]
 
 
@@ -64,6 +65,15 @@ class Name(Node):
     sub: tuple[Slot, ...] = ()
     sup: tuple[Slot, ...] = ()
     select: str = ""
+
+    def __hash__(self) -> int:
+        """Return a hash, which is kept: symbols are looked up many times."""
+        try:
+            return self._hash
+        except AttributeError:
+            parts = (self.base, self.style, self.marks, self.sub, self.sup, self.select)
+            object.__setattr__(self, "_hash", hash(parts))
+            return self._hash
 
 
 @dataclass(frozen=True, slots=True)
