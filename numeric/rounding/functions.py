@@ -176,7 +176,9 @@ def normalised(
     """
     x, width = rows.value, rows.value.shape[-1]
     if p.exact:
-        plain = centred(x, kind) / norm_scale(x, kind, eps) * gain.value
+        c = centred(x, kind)
+        scale = norm_scale(c, "rms" if kind == "layer" else kind, eps)
+        plain = c / scale * gain.value
         return Near.exactly(plain if bias is None else plain + bias)
     sums = p.within(width + 4)
     steps = p.stored() if p.unit > p.inner else 0.0
