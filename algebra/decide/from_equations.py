@@ -18,6 +18,7 @@ from otimes.algebra.decide.axioms import instances
 from otimes.algebra.decide.claim import Claim
 from otimes.algebra.decide.counterexample import SEED
 from otimes.algebra.decide.decision import Axioms, Decision, Proof
+from otimes.algebra.decide.denominators import without_denominators
 from otimes.algebra.decide.empty_ranges import at_any_index
 from otimes.algebra.decide.entailment import Fact, Relation, entail, relations_of
 from otimes.algebra.decide.from_sides import ALIKE, ALIKE_UNITS, DIFFER, FIXED
@@ -41,7 +42,7 @@ ROUNDS = ((0.03, 4, True), (0.5, 8, True), (1.0, 16, False), (inf, None, False))
 ENTAILMENT, GRAM = 0.5, 0.2  # the largest share of the budget that is left
 GRAMS = 2  # Gram matrices that are formed, one of the other
 BESIDES = ("turned", "root", "shifted", "last")  # what a hypothesis gives besides what it says
-IMPLIED = ("squares_zero", "function_injective", "inverse_commutes")
+IMPLIED = ("squares_zero", "function_injective", "inverse_commutes", "product_cancel")
 PREMISE = 0.5  # units for each premise of an axiom
 PREMISES = 4  # of premises, one of the other
 SHORT = 0.02  # units for one in a claim about recurrences, which has many and few that hold
@@ -111,6 +112,9 @@ def from_equations(question: Question) -> Decision | None:
             proof = Proof("written out", multiples=some)
             why = FIXED_GIVEN if some else FIXED
             return Decision("proved", why, claim, proof=proof, conditional=bool(some))
+        whole = without_denominators(question, signs_in(claim))
+        if whole is not None and whole.status == "proved":
+            return whole
     if (by_more := by_gram_matrix(question) or by_implied(question)) is not None:
         return by_more
     known = "the hypotheses" if claim.given else "the axioms about its functions"

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence, Set
 from typing import Any
 
 import sympy
+from sympy.matrices.expressions.diagonal import DiagMatrix
 
 from otimes.algebra.decide.axiom_statements import STATEMENTS, Instance, instance
 from otimes.algebra.decide.function_parts import entrywise_root, is_applied
@@ -36,10 +37,20 @@ def implied(left: Any, right: Any, stated: Sequence[Any] = ()) -> Iterator[Insta
     yield from squares_that_vanish(left, right)
     inverses = {e.base for side in stated for e in side.atoms(sympy.MatPow) if is_inverse(e)}
     yield from inverses_that_commute(left, right, inverses)
+    yield from common_rows(left, right)
     names = [side.name if isinstance(side, Activation) else "" for side in (left, right)]
     if names[0] == names[1] and names[0] in INJECTIVE:
         values = {"g": names[0], "S": left.argument, "T": right.argument}
         yield instance("function_injective", INJECTIVE[names[0]], values)
+
+
+def common_rows(left: Any, right: Any) -> Iterator[Instance]:
+    """Yield the instance of `product_cancel` for diag(w) S = diag(w) T, if w is not zero."""
+    sides = [list(e.args) if isinstance(e, sympy.MatMul) else [e] for e in (left, right)]
+    first = [side[0] for side in sides]
+    if first[0] == first[1] and isinstance(first[0], DiagMatrix) and all(s[1:] for s in sides):
+        one, other = (as_product(side[1:]) for side in sides)
+        yield instance("product_cancel", 0, {"S": one, "T": other, "w": first[0].args[0]})
 
 
 def inverses_that_commute(left: Any, right: Any, inverses: Set[Any]) -> Iterator[Instance]:

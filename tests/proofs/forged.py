@@ -962,6 +962,21 @@ FORGED: dict[str, dict[str, Any]] = {
         NONE, SOME, proof=by_hand(A, A, indices=[["i", m]])
     ),
     "a case of a case that is missing": in_cases(NONE, SOME, proof=in_cases(SOME)),
+    "rows that are equal times what may be zero": by_hand(
+        A,
+        B,
+        use(1, 1),
+        given=[[[], mul(["DiagMatrix", mul(A, ONE)], A), mul(["DiagMatrix", mul(A, ONE)], B)]],
+        facts=[
+            ["axiom", [], "product_cancel", 0, {"S": A, "T": B, "w": mul(A, ONE)}, [cancel(use(0))]]
+        ],
+    ),
+    "rows of which nothing is known": by_hand(
+        A,
+        B,
+        use(0, 1),
+        facts=[["axiom", [], "product_cancel", 0, {"S": A, "T": B, "w": ONE}, [cancel()]]],
+    ),
     "fewer shifts than there are positions": by_hand(
         ["LayerProduct", ["Shift", n], m, False],
         O,

@@ -19,7 +19,7 @@ from otimes.algebra.language.linear import Family, HeadSum, OneHot, kron, matadd
 from otimes.algebra.language.nonlinear import Activation, CausalMask, LayerNorm, RMSNorm, RowSoftmax
 from otimes.algebra.verdict import decide
 from otimes.proofs import replay
-from tests.algebra.decide.test_axioms import stated
+from tests.algebra.decide.test_axioms import provable
 from tests.algebra.language import test_nonlinear
 from tests.proofs.certificates import changed, changes, disguised
 from tests.proofs.forged import (
@@ -54,7 +54,7 @@ from tests.proofs.forged import X as X_
 from tests.proofs.test_replay import LONG, assert_true, rejected, that_matter
 
 # Axioms without functions of their own; claims with equations use them.
-OF_EQUATIONS = {"inverse", "inverse_commutes", "inverse_of_square", "gram_zero"}
+OF_EQUATIONS = {"inverse", "inverse_commutes", "inverse_of_square", "gram_zero", "product_cancel"}
 CHANGES = 24 if LONG else 8  # of each certificate, drawn from several hundred
 
 n, m, d, H = sympy.symbols("n m d H", integer=True, positive=True)
@@ -176,7 +176,7 @@ CLAIMS = {
     **{f"true: {name}": claim for name, claim in test_nonlinear.TRUE.items()},
     **{
         f"axiom: {name}": (said.lhs, said.rhs, said.premises)
-        for name, said in ((name, stated(one)) for name, one in AXIOMS.items())
+        for name, said in ((name, provable(one)) for name, one in AXIOMS.items())
     },
     **MORE,
 }
