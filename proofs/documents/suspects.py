@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from otimes.algebra.budget import STEPS, steps_done
-from otimes.algebra.notation.tree import Name, Node, latex, walk
+from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, latex, walk
 from otimes.proofs.documents.attempts import TRIAL, attempted
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.suggestions import edits_of, folded
@@ -32,14 +32,18 @@ class Use(NamedTuple):
     line: int
 
     @property
-    def keys(self) -> dict[Key, str]:
-        """What is defined, by the definition."""
-        return {key_to(each): text for text, each in self.definitions.items()}
+    def keys(self) -> dict[Key, list[str]]:
+        """What is defined, by the definition: `S` and its entry `S_{ij}` by that of S."""
+        found: dict[Key, list[str]] = {}
+        for text, each in self.definitions.items():
+            found.setdefault(key_to(each), []).append(text)
+        return found
 
     def is_true_with(self, context: Context, key: Key, edited: Node) -> bool:
         """Return whether it is proved with another right side of a definition."""
-        text = self.keys[key]
-        put = {**self.definitions, text: replace(self.definitions[text], rhs=edited)}
+        put = {**self.definitions}
+        for text in self.keys[key]:
+            put[text] = replace(put[text], rhs=_with_whole(put[text].rhs, edited))
         a, b = (context.unfolded(side, {}, (), put) for side in self.sides)
         given = context.declared_hypotheses([a, b])
         verdict, _ = attempted(a, b, given, context.symbols_at(self.line), TRIAL)
@@ -47,8 +51,24 @@ class Use(NamedTuple):
 
 
 def key_to(known: Definition) -> Key:
-    """Return the line and the left side of a definition."""
-    return Key(known.line, latex(known.lhs))
+    """Return the line and the left side of a definition, for an entry those of the matrix."""
+    whole = _whole(known.rhs)
+    of = known.lhs if whole is None or whole.stands_for is None else whole.stands_for
+    return Key(known.line, latex(of))
+
+
+def _whole(rhs: Node) -> Group | None:
+    """Return the matrix of which a term is an entry, a part or a power, or None."""
+    base = rhs.base if isinstance(rhs, Entry | Power) else None
+    return base if isinstance(base, Group) and base.stands_for is not None else None
+
+
+def _with_whole(rhs: Node, edited: Node) -> Node:
+    """Return the right side of a definition that is edited, perhaps that of a matrix."""
+    whole = _whole(rhs)
+    if whole is None or not isinstance(rhs, Entry | Power):
+        return edited
+    return replace(rhs, base=replace(whole, inner=edited))
 
 
 def use_of(context: Context, lhs: Node, rhs: Node, line: int) -> Use:
@@ -78,8 +98,10 @@ def suspects(context: Context, use: Use) -> dict[Key, dict[str, Node]]:
 def _edited(known: Definition, claim: Sequence[Node], sizes: set[str]) -> Iterator[Node]:
     """Yield the right side of a definition with one edit."""
     names = Counter(e for side in claim for e in walk(side) if isinstance(e, Name))
-    tried = {latex(known.rhs)}
-    for _, edited in edits_of(known.rhs, names, sizes):
+    whole = _whole(known.rhs)
+    rhs = known.rhs if whole is None else whole.inner
+    tried = {latex(rhs)}
+    for _, edited in edits_of(rhs, names, sizes):
         text = latex(edited)
         if len(tried) <= MOST_EDITS and text not in tried:
             tried.add(text)

@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from otimes.algebra.notation.symbols import text_of
-from otimes.algebra.notation.tree import Node, Statement, bare, latex
+from otimes.algebra.notation.tree import Name, Node, Statement, bare, latex
 from otimes.proofs.documents.attempts import symbols_in
-from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.report import Equation
@@ -88,11 +88,12 @@ class WrongDefinitions:
                 other, its = links.get(k + beside, (equation, found)) if beside else (None, None)
                 edits = 2 if its is not None and _is_supported(its) else 1
                 start = item.formula.offset(statement.span[0])
+                whole = _from_definition(use, statement, links, k)
                 self.wrong.append(
                     Mistake(
                         equation,
-                        frozenset(use.keys),
-                        suspects(self.context, use),
+                        frozenset(whole.keys),
+                        suspects(self.context, whole),
                         found.against,
                         start,
                         edits,
@@ -188,6 +189,21 @@ class WrongDefinitions:
         contradict, them = ("contradict", "them") if lines[1:] else ("contradicts", "it")
         mended = f"; one edit of this definition makes {them} true" if edited else ""
         definition.why = self.document.named_lines(f"{said} {contradict} this{mended}")
+
+
+def _from_definition(
+    use: Use, statement: Statement, links: Mapping[int, tuple[Equation, Found]], k: int
+) -> Use:
+    """Return a link as that of the symbol which the link before it defines: `S = a = b`, `S = b`.
+
+    The definition may be what is wrong, and not the link.
+    """
+    before = links.get(k - 1)
+    name = bare(statement.terms[k - 1]) if k else None
+    if before is None or before[1].verdict != "definition" or not isinstance(name, Name):
+        return use
+    known = Definition(name, use.sides[0], use.line)
+    return Use((name, use.sides[1]), {**use.definitions, latex(name): known}, use.line)
 
 
 def _is_supported(found: Found) -> bool:

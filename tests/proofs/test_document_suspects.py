@@ -111,3 +111,21 @@ def test_equations_about_a_definition_alone_contradict_it(text: str, verdicts: s
     said = "We set $C = I_d - 1 1^\\top$, a $d \\times d$ matrix.\n\n"
     found = check_text(said + text).equations
     assert " ".join(each.verdict for each in found) == verdicts
+
+
+SCORES = r"""Let $W_Q$ and $W_K$ be $k \times d$, and let
+$X = [x_1, \dots, x_n] \in \mathbb{R}^{d \times n}$. We have $Q = W_Q X$ and $K = W_K X$. Scores:
+
+$$S = K^\top Q = X^\top W_Q^\top W_K X .$$
+
+One entry is $S_{ij} = x_i^\top W_Q^\top W_K x_j$."""
+
+
+def test_a_definition_is_wrong_that_the_rest_of_its_chain_and_an_entry_contradict() -> None:
+    found = {each.tex: each for each in check_text(SCORES).equations}
+    assert found[r"S = K^\top Q"].verdict == "refuted"
+    assert "line 4 and line 6 contradict this" in found[r"S = K^\top Q"].why
+    right = check_text(SCORES.replace(r"K^\top Q", r"Q^\top K")).equations
+    assert not [each for each in right if each.verdict in ("refuted", "shape")]
+    alone = check_text(SCORES.partition("\n\nOne")[0]).equations[-2]
+    assert (alone.tex, alone.verdict) == (r"S = K^\top Q", "definition")  # the link may be wrong
