@@ -116,7 +116,7 @@ def verifying() -> Iterator[subprocess.Popen[str]]:
 def test_no_worker_is_left_over(number: int, verifying: subprocess.Popen[str]) -> None:
     assert until(lambda: children(verifying.pid))
     workers = children(verifying.pid)
-    time.sleep(0.5)  # the workers are at work
+    time.sleep(0.2)  # the workers are at work
     verifying.send_signal(number)
     _, errors = verifying.communicate(timeout=60)
     expected = {signal.SIGTERM: 143, signal.SIGINT: 130, signal.SIGKILL: -9}

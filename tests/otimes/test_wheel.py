@@ -56,7 +56,9 @@ def ran(
     wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Python with the wheel installed beside `algebra` and `numeric`; `proofs.py` lies about."""
-    site, work = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
+    # Hypothesis parses all modules that are not in a folder of this name.
+    site = tmp_path_factory.mktemp("python") / "site-packages"
+    work = tmp_path_factory.mktemp("work")
     wheel.extractall(site)
     for package in ("algebra", "numeric"):
         (site / package).mkdir()

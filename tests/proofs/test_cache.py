@@ -31,7 +31,8 @@ KEY = "k" * 64
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages as they are installed, to be changed."""
-    folder = tmp_path_factory.mktemp("installed") / "otimes"
+    # Hypothesis parses all modules that are not in a folder of this name.
+    folder = tmp_path_factory.mktemp("python") / "site-packages" / "otimes"
     for package in PACKAGES:
         leave = shutil.ignore_patterns("audit", "importers")  # with what is compiled already
         shutil.copytree(ROOT / package, folder / package, ignore=leave)
