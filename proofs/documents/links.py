@@ -131,6 +131,8 @@ GRADIENT_IF = re.compile(
     r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b)",
     re.IGNORECASE,
 )
+LAYOUT = re.compile(r"\b(?:layout|convention|notation|numerator|denominator|jacobian)\b", re.I)
+TURNED = "true if the derivative has the shape of the transpose"
 # A property with which the counterexample complies.
 INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
 # An environment with rows of its own; around them `&` and `\\` only align the lines of a display.
@@ -735,6 +737,8 @@ class LinkChecker(Definitions):
         found = self.judge.claim(chain.value, chain.other, item.line, "")
         if found.verdict == "shape":
             alone = self.judge.shapes([left, right], item.line, item.formula.tex)
+            if alone is None and LAYOUT.search(self.document.sentence(item.formula)):
+                return Found("needs-hypothesis", TURNED)
             if alone or found.suggestion:
                 return alone or found
             of = Power(Group(chain.other), "T")
@@ -751,8 +755,7 @@ class LinkChecker(Definitions):
         if found.verdict == "refuted":
             other = transposed([chain.value, chain.other])
             if other and self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
-                why = "true if the derivative has the shape of the transpose"
-                return Found("needs-hypothesis", why)
+                return Found("needs-hypothesis", TURNED)
             if has_assumption(GRADIENT_IF.sub("", self.document.sentence_before(item.formula))):
                 return None
             single = not isinstance(bare(chain.other), Sum)  # another dependence adds a term

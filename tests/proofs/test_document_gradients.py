@@ -96,3 +96,13 @@ def test_derivatives_of_one_text_have_one_layout() -> None:
         found = check_text(f"{LEAST} {one}\n\n{one}\n\n{other}\n\n{other}").equations[-4:]
         verdicts = [each.verdict for each in found]
         assert verdicts == ["proved", "proved", "needs-hypothesis", "needs-hypothesis"]
+
+
+def test_another_layout_may_be_said_in_words() -> None:
+    text = (
+        r"Let $y = W x$ for $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. For a loss $\ell$ "
+        r"with $g = \partial \ell / \partial y$ we have $\frac{\partial \ell}{\partial W} = g x^\top$."
+    )
+    for said, verdict in (("Also", "shape"), ("In the row convention", "needs-hypothesis")):
+        last = check_text(rf"{text} {said}, $\frac{{\partial \ell}}{{\partial x}} = g^\top W$.")
+        assert last.equations[-1].verdict == verdict
