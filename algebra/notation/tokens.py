@@ -15,6 +15,7 @@ import re
 from dataclasses import dataclass, replace
 
 from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.row_comments import kept
 from otimes.algebra.notation.vocabulary import SEPARATORS, SPACING, TEXTS, WITHOUT_MEANING
 
 LONGEST = 20_000  # characters of one formula
@@ -171,7 +172,8 @@ def tokenize(formula: str) -> list[Token]:
             text = text.replace(",", "")
         found.append(Token(_kind(text), text, at, end, spaced))
         at, spaced = end, False
-    return _with_double_bars(_ungrouped(_unboxed(_without_braces(found))))
+    found = _with_double_bars(_ungrouped(_unboxed(_without_braces(found))))
+    return [found[k] for k in kept(found)]
 
 
 def _in_old_font(font: re.Match[str], spaced: bool) -> list[Token]:

@@ -32,6 +32,11 @@ MEANT = re.compile(
     r"(?: matri(?:x|ces)| vectors?)?\s*[,:(]\s*(?:i\.e\.,?|that is,?|so that)?\s*$",
     re.IGNORECASE,
 )
+# “For all such matrices $A B = B A$ and …” claims both, and supposes nothing.
+FOR_ALL = re.compile(
+    r"\W*for\b(?!.*\b(?:with|where|satisfying|satisfy|satisfies|such that)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
 DECLARES = re.compile(
     r"\b(?:let|suppose|assume|where|given|with|for|consider|take)\b", re.IGNORECASE
 )
@@ -60,7 +65,8 @@ def assumes(words: str) -> bool:
     (True, False)
     """
     means = MEANT.search(words) and DECLARES.search(words) and not CONCLUDED.search(words)
-    return bool(means or ASSUMING.search(words) or (WITH.search(words) and LET.fullmatch(words)))
+    lets = WITH.search(words) and LET.fullmatch(words) and not FOR_ALL.match(words)
+    return bool(means or ASSUMING.search(words) or lets)
 
 
 def is_local(words: str) -> bool:

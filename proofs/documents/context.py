@@ -361,6 +361,7 @@ class Context:
                 near = each.line <= line or self.together(each.line, line)
                 said = here or _is_in(each, nodes) or _is_property(each.lhs, each.rhs)
                 said |= is_value(each.rhs) and any(not is_value(d.rhs) for d in known[:1])
+                said |= is_value(each.rhs) and not self.in_scope(each.line, line)
                 if near and not said:
                     found.append({text: each})
         return found[:MOST_OTHERS]
@@ -510,6 +511,7 @@ class Context:
         """
         others = self.instances(nodes)
         parts = [*nodes, *[self.unfolded(node, {}, None, others) for node in nodes]]
+        parts += [side for each in self.declared_hypotheses(parts) for side in (each.lhs, each.rhs)]
         names = {e for node in parts for e in walk(node) if isinstance(e, Name)}
         mine = {key_of(name) for name in names}
         for hypothesis in self.hypotheses:

@@ -15,6 +15,7 @@ from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import (
     Name,
     Node,
+    Number,
     Power,
     Product,
     Slot,
@@ -191,6 +192,9 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
     ones = Name("1", "bf")
     origin = f"“{word}”, line {line}"
     if not name.base.lstrip("\\")[:1].isupper():  # a vector, or a number
+        if word == "unit":  # a column, or a row
+            for product in ((turned, name), (name, turned)):
+                yield Hypothesis(Product(product, ("", "")), Number("1"), origin, False)
         return
     if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
         yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)

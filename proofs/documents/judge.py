@@ -363,6 +363,8 @@ class Judge:
                 a, b = (self.context.unfolded(side, used, only) for side in sides)
                 verdict, reading = attempted(a, b, (), symbols)
                 if verdict is not None and verdict.status == "proved":
+                    if any(is_value(each.rhs) or is_constant(each.rhs) for each in used.values()):
+                        return Found("needs-hypothesis", f"true with {named(used)}")
                     return Found("proved", f"with {named(used)}", reading=reading)
                 true = by_hypotheses(self.context, a, b, symbols, line)
                 if true is not None:

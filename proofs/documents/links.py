@@ -131,7 +131,9 @@ GRADIENT_IF = re.compile(
     r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b)",
     re.IGNORECASE,
 )
-LAYOUT = re.compile(r"\b(?:layout|convention|notation|numerator|denominator|jacobian)\b", re.I)
+LAYOUT = re.compile(
+    r"\b(?:layout|convention|notation|numerator|denominator|jacobian)\b", re.IGNORECASE
+)
 TURNED = "true if the derivative has the shape of the transpose"
 # A property with which the counterexample complies.
 INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
@@ -141,6 +143,7 @@ GRID = re.compile(
     re.DOTALL,
 )
 BREAK = re.compile(r"(?<!\\)&|\\\\(?:\s*\[[^\]]*\])?")
+COMMENT = re.compile(r"(?:&|\\q?quad|\s)*(?:\\(?:text|tag)\{[^{}]*\}\s*)+\\\\")  # at a row's end
 MACRO = re.compile(r"\\[A-Za-z]+")
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
@@ -155,7 +158,7 @@ class LinkChecker(Definitions):
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
         self.layouts: dict[bool, int] = {}  # whether derivatives have the other shape, first lines
-        self.moments: dict[str, tuple[int, Hypothesis]] = {}  # values for one sentence, its end
+        self.moments: dict[str, tuple[int, Hypothesis]] = {}  # constants of a sentence or section
         self.wrong = WrongDefinitions(document, context)
         ones = [(offset, name, None) for offset, name in context.ones]
         self.named: list[tuple[int, Name, Node | None]] = [*ones, *context.gradients]
@@ -834,16 +837,16 @@ class LinkChecker(Definitions):
         known = self.context.symbols_at(line).lookup(name)[1]
         return opens_case(words, known is not None and 0 < known.line < line)
 
-    def _is_of_a_moment(self, item: Item, left: Node, right: Node, words: str) -> bool:
-        """Return whether a sentence gives what was declared before it a constant value."""
+    def _is_given_a_constant(self, left: Node, right: Node, line: int) -> bool:
+        """Return whether a symbol that was declared before is given a constant value."""
         name = bare(left)
         if not isinstance(name, Name) or name.sub or name.sup or not is_constant(right):
             return False
-        known = self.context.symbols_at(item.line).lookup(name)[1]
-        return known is not None and known.line > 0 and is_of_a_moment(words)
+        known = self.context.symbols_at(line).lookup(name)[1]
+        return known is not None and known.line > 0
 
     def _leave_moments(self, offset: int) -> None:
-        """Make hypotheses, that are not declared, of values which sentences before gave."""
+        """Make hypotheses that are not declared of constants whose part of the text has ended."""
         for text, (end, given) in [*self.moments.items()]:
             if end < offset:
                 self.context.definitions.pop(text, None)
@@ -960,9 +963,12 @@ class LinkChecker(Definitions):
                 or self._of_part(item, left, right)
                 or self._unrolled(item, left, right)
             )
-            if said is None and self._is_of_a_moment(item, left, right, words):
+            if said is None and self._is_given_a_constant(left, right, item.line):
                 given = Hypothesis(left, right, f"line {item.line}", False)
-                self.moments[latex(bare(left))] = self.document.sentence_end(item.formula), given
+                sentence = is_of_a_moment(words)
+                end = self.document.sentence_end(item.formula) if sentence else None
+                end = self.document.next_heading(item.line) if end is None else end
+                self.moments[latex(bare(left))] = end, given
             elif said is None and first and self._is_case(left, words, item.line):
                 self.cases[latex(bare(left))] = item.line
             if said is not None and said.verdict == "proved":
@@ -1112,9 +1118,11 @@ def _in_one_line(tex: str) -> str:
 
     >>> print(_in_one_line(r"A &= B \\ &= \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}"))
     A = B = \begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}
+    >>> print(_in_one_line(r"A &= B && \text{by (1)} \\ &= C"))
+    A = B = C
     """
     parts = GRID.split(tex)
-    parts[::2] = [BREAK.sub(" ", part) for part in parts[::2]]
+    parts[::2] = [BREAK.sub(" ", COMMENT.sub(" ", part)) for part in parts[::2]]
     return " ".join("".join(parts).split())
 
 

@@ -180,6 +180,8 @@ HYPOTHESES = {
                          r"(?!\s+(?:root|of|norm|error|loss)\b)|"
                          r"\beigen(?:vectors?|values?|decomposition)\b", re.IGNORECASE),
     "invertible": re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE),
+    "unit": re.compile(r"\bunit (?:vectors?|norm|length)\b|\bunit (?=⟦)|"
+                       r"\b(?:norm|length) (?:one|1)\b", re.IGNORECASE),
 }  # fmt: skip
 
 

@@ -347,6 +347,11 @@ class Document:
         rest = self.prose[formula.end : formula.end + 240]
         return formula.end + len(re.split(r"(?<=[.!?])\s|\n\s*\n", rest)[0])
 
+    def next_heading(self, row: int) -> int:
+        """Return the offset of the first heading below a row, or the end of the text."""
+        at = bisect_right(self.headings, (row, 99))
+        return self.lines[self.headings[at][0] - 1] if at < len(self.headings) else len(self.text)
+
     def formulas_between(self, start: int, end: int) -> list[Formula]:
         """Return the formulas that begin between two offsets."""
         starts = self._starts

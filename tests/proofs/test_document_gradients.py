@@ -100,8 +100,8 @@ def test_derivatives_of_one_text_have_one_layout() -> None:
 
 def test_another_layout_may_be_said_in_words() -> None:
     text = (
-        r"Let $y = W x$ for $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. For a loss $\ell$ "
-        r"with $g = \partial \ell / \partial y$ we have $\frac{\partial \ell}{\partial W} = g x^\top$."
+        r"Let $y = W x$ for $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. For a loss "
+        r"$\ell$ with $g = \partial \ell / \partial y$, $\partial \ell / \partial W = g x^\top$."
     )
     for said, verdict in (("Also", "shape"), ("In the row convention", "needs-hypothesis")):
         last = check_text(rf"{text} {said}, $\frac{{\partial \ell}}{{\partial x}} = g^\top W$.")
