@@ -201,7 +201,14 @@ def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
 
     A small letter that is transposed is a vector.
     """
+    items = [*items]
     found: dict[str, Declared] = {}
+    parts = [e for _, statement in composed(items) for e in walk(statement)]
+    ends = {bare(e.upper) for e in parts if isinstance(e, Indexed) and e.upper is not None}
+    for e in parts:  # `\frac1N \sum_{i=1}^N`: the number of terms
+        below = bare(e.below) if isinstance(e, Fraction) else None
+        if below in ends and isinstance(below, Name) and is_capital(below):
+            found[key_of(below)] = Declared("size")
     for _, statement in composed(items):
         if statement.relations[:1] in (("=",), (":=",)):
             name, value = map(bare, statement.terms[:2])

@@ -78,3 +78,14 @@ def test_numbers_conform_or_not_whatever_sizes_are_declared(claim: str, verdict:
 def test_the_square_of_a_size_is_a_number() -> None:
     text = r"Let $e \in \mathbb{R}^d$ be the column of ones. Then $e e^\top e e^\top = d^2 e e$."
     assert check_text(text).equations[-1].verdict == "shape"
+
+
+def test_a_capital_up_to_which_a_sum_runs_is_a_number_below_a_fraction() -> None:
+    text = r"""Let $x_1, \dots, x_N \in \mathbb{R}^d$ have the mean $\mu = \frac1N \sum_{i=1}^N x_i$ and the covariance
+$\Sigma = \frac1N \sum_{i=1}^N (x_i - \mu)(x_i - \mu)^\top$. Then $\Sigma = \frac1N \sum_{i=1}^N x_i x_i^\top - \mu \mu^\top$."""
+    assert check_text(text).equations[-1].verdict == "proved"
+
+
+def test_what_is_computed_in_numbers_follows_from_these() -> None:
+    text = r"Let $A = \begin{pmatrix} 2 & 0 \\ 1 & 1 \end{pmatrix}$ and $x = \begin{pmatrix} 1 \\ 3 \end{pmatrix}$. We get $A x = \begin{pmatrix} 2 \\ 3 \end{pmatrix}$."
+    assert check_text(text).equations[-1].verdict == "refuted"
