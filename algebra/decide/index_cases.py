@@ -120,6 +120,8 @@ def case_lists(lhs: Any, rhs: Any, given: Sequence[Any]) -> Iterator[list[Case]]
     """Yield lists of claims, each list all cases of one free index; the first one is the main."""
     if not all(isinstance(e, sympy.Basic) for e in (lhs, rhs)):
         return
+    if not isinstance(given, list | tuple):  # it is refused
+        return
     if any(_is_index(symbol) for e in (lhs, rhs) for symbol in free_symbols(e)):
         for known in _ranges((lhs, rhs)):
             yield from _cases_of(known, lhs, rhs, given)
