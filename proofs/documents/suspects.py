@@ -45,9 +45,17 @@ class Use(NamedTuple):
         for text in self.keys[key]:
             put[text] = replace(put[text], rhs=_with_whole(put[text].rhs, edited))
         a, b = (context.unfolded(side, {}, (), put) for side in self.sides)
-        given = context.declared_hypotheses([a, b])
-        verdict, _ = attempted(a, b, given, context.symbols_at(self.line), TRIAL)
-        return verdict is not None and verdict.status == "proved"
+        return holds(context, a, b, self.line)
+
+
+def holds(context: Context, lhs: Node, rhs: Node, line: int) -> bool:
+    """Return whether an equation is proved, perhaps under what the text declares."""
+    symbols, given = context.symbols_at(line), context.declared_hypotheses([lhs, rhs])
+    for hypotheses in ((), given) if given else ((),):
+        verdict, _ = attempted(lhs, rhs, hypotheses, symbols, TRIAL)
+        if verdict is not None and verdict.status == "proved":
+            return True
+    return False
 
 
 def key_to(known: Definition) -> Key:

@@ -16,10 +16,9 @@ from otimes.algebra.budget import STEPS, steps_done
 from otimes.algebra.notation.elaborate import shape_error
 from otimes.algebra.notation.symbols import Declared
 from otimes.algebra.notation.tree import Derivative, Node, bare, latex
-from otimes.proofs.documents.attempts import TRIAL, attempted
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.report import Equation
-from otimes.proofs.documents.suspects import Use
+from otimes.proofs.documents.suspects import Use, holds
 from otimes.proofs.documents.terms import is_value
 
 MOST_WORK = 4.0  # units for the edits of all declarations of a document
@@ -152,7 +151,5 @@ def _is_right(context: Context, judged: Judged) -> bool:
     first = isinstance(bare(left), Derivative) or any(each.line == line for each in own)
     if left is right or verdict == "definition" or (verdict == "shape" and first):
         return not shape_error([left, right], symbols)
-    sides = judged.sides(context)
-    given = context.declared_hypotheses(sides)
-    found, _ = attempted(sides[0], sides[1], given, symbols, TRIAL)
-    return found is not None and found.status == "proved"
+    first_side, second_side = judged.sides(context)
+    return holds(context, first_side, second_side, line)

@@ -26,7 +26,7 @@ from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.suggestions import folded
-from otimes.proofs.documents.suspects import Key, Use, suspects, use_of
+from otimes.proofs.documents.suspects import Key, Use, holds, suspects, use_of
 from otimes.proofs.documents.wrong_declarations import Judged
 
 USED = re.compile(r"\bas on line (\d+)")
@@ -67,6 +67,7 @@ class WrongDefinitions:
     wrong: list[Mistake] = field(default_factory=list)
     tried: dict[tuple[Key, str], bool] = field(default_factory=dict)
     judged: list[Judged] = field(default_factory=list)
+    alone: dict[int, bool] = field(default_factory=dict)
 
     def note(
         self, item: Item, statement: Statement, links: Mapping[int, tuple[Equation, Found]]
@@ -165,9 +166,17 @@ class WrongDefinitions:
         if (key, text) not in self.tried:
             uses = [use for use in self.proved if key in use.keys]
             self.tried[key, text] = len(uses) <= MOST_USES and all(
-                use.is_true_with(self.context, key, edited) for use in uses
+                use.is_true_with(self.context, key, edited) or not self._is_proved_alone(use)
+                for use in uses
             )
         return self.tried[key, text]
+
+    def _is_proved_alone(self, use: Use) -> bool:
+        """Return whether an equation is proved by its definitions alone."""
+        if id(use) not in self.alone:
+            sides = [self.context.unfolded(side, {}, (), use.definitions) for side in use.sides]
+            self.alone[id(use)] = holds(self.context, sides[0], sides[1], use.line)
+        return self.alone[id(use)]
 
     def _relate(self, equation: Equation, rows: Sequence[int]) -> None:
         offsets = [self.document.lines[row - 1] for row in rows]

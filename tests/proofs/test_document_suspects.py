@@ -129,3 +129,11 @@ def test_a_definition_is_wrong_that_the_rest_of_its_chain_and_an_entry_contradic
     assert not [each for each in right if each.verdict in ("refuted", "shape")]
     alone = check_text(SCORES.partition("\n\nOne")[0]).equations[-2]
     assert (alone.tex, alone.verdict) == (r"S = K^\top Q", "definition")  # the link may be wrong
+
+
+def test_a_proof_that_needs_more_than_definitions_keeps_no_definition() -> None:
+    more = r" Here $d = H k$ for $H$ heads. The pattern is $A = \mathrm{softmax}(S)$, row by row."
+    more += r" Then $A \mathbf{1} = \mathbf{1}$."
+    found = {each.tex: each for each in check_text(SCORES + more).equations}
+    assert found[r"S = K^\top Q"].verdict == "refuted"
+    assert found[r"A \mathbf{1} = \mathbf{1}"].verdict == "proved"
