@@ -18,7 +18,7 @@ from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
-from otimes.algebra.notation.tree import Name, Node, Space, Statement, bare
+from otimes.algebra.notation.tree import Name, Node, Power, Space, Statement, bare
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.items import is_matrix_like
 from otimes.proofs.documents.said import Said
@@ -29,6 +29,7 @@ from otimes.proofs.documents.tables import said_in_tables, shape_of
 M = r"⟦(\d+)⟧"
 LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*){{0,20}}{M})"
 ROWS_COLS = re.compile(rf"{M} has {M} rows and {M} columns", re.IGNORECASE)
+DECLARING = re.compile(r"\b(?:let|where|with)\s+\Z", re.IGNORECASE)
 IS_SHAPE = re.compile(
     rf"{LIST}\s+(?:is|are|be)\s+(?:(?:both|all|each|now)\s+)?(?:an?\s+)?"
     r"(?:(?:real|square|invertible|orthogonal|symmetric|diagonal|fixed|random)\s+)?"
@@ -292,7 +293,13 @@ class Prose:
 
     def names(self, listed: str | None) -> list[Name]:
         """Return the symbols that formulas in a text consist of, `A` or `A, B`."""
-        found: list[Name] = []
+        return [name for name, turned in self._listed(listed) if not turned]
+
+    def turned(self, listed: str | None) -> list[Name]:
+        r"""Return the symbols whose transposes formulas in a text list: `B` of `A, B^\top`."""
+        return [name for name, turned in self._listed(listed) if turned]
+
+    def _listed(self, listed: str | None) -> Iterator[tuple[Name, bool]]:
         for number in re.findall(M, listed or ""):
             formula = self.formulas[int(number)]
             try:
@@ -300,10 +307,15 @@ class Prose:
             except NotationError:
                 continue
             terms = [bare(t) for s in statements for t in (*s.subjects, *s.terms)]
-            if not any(s.relations for s in statements):
-                names = [term for term in terms if isinstance(term, Name)]
-                found += names if len(names) == len(terms) else []
-        return found
+            turned = [isinstance(e, Power) and e.exponent == "T" for e in terms]
+            names = [
+                bare(e.base) if isinstance(e, Power) and e.exponent == "T" else e for e in terms
+            ]
+            plain = all(isinstance(e, Name) for e in names)
+            if plain and not any(s.relations for s in statements):
+                for name, transposed in zip(names, turned, strict=True):
+                    if isinstance(name, Name):
+                        yield name, transposed
 
     def compared(self, listed: str, line: int) -> Iterator[tuple[Name, Declared]]:
         """Yield the symbols that formulas in a text compare with a number, `s > 0`, and as what."""
@@ -431,6 +443,8 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         sizes = shape_of(shape)
         names = prose.names(match[1])
         yield from _matrices(prose, names, sizes, match)
+        if DECLARING.search(text[max(0, match.start() - 10) : match.start()]):
+            yield from _matrices(prose, prose.turned(match[1]), [*reversed(sizes)], match)
         if other is not None and len(numbers) > 2:
             turned = [*reversed(sizes)] if sizes else []
             yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)

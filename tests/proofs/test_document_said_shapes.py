@@ -26,3 +26,12 @@ SAID = r"Let $Q, K \in \mathbb{R}^{n \times r}$ and $V \in \mathbb{R}^{n \times 
 def test_a_product_has_the_shape_of_its_factors(sentence: str, wrong: bool) -> None:
     verdicts = {each.verdict for each in check_text(SAID + sentence).equations}
     assert verdicts == ({"definition", "shape"} if wrong else {"definition"})
+
+
+def test_a_list_with_a_transposed_symbol_declares_this() -> None:
+    text = r"Let $A, B^\top$ be $d \times k$ and $x \in \mathbb{R}^d$. Then "
+    assert check_text(text + r"$A B x = x^\top B^\top A^\top$.").equations[-1].verdict == "shape"
+    trace = check_text(text + r"$\mathrm{tr}(A B) = \mathrm{tr}(B A)$.").equations[-1]
+    assert trace.verdict == "proved"
+    rank = check_text(text + r"Its rank is $\operatorname{rank}(A B) \ge k$.").equations[-1]
+    assert rank.verdict == "refuted"
