@@ -438,6 +438,13 @@ class LinkChecker(Definitions):
         stated = [s for each in before for s in each.statements if s.relations]
         if any(each.error for each in before):
             return False
+        equations = [each for each in stated if each.relations == ("=",)]
+        if (
+            equations
+            and not has_assumption(words, but="if")
+            and self._is_false_given(equations, sides, item)
+        ):
+            return True  # it is false with what the condition says, too
         clauses = self.document.clauses_before(item.formula)
         if supposes(self.context, clauses, sides[0], sides[1], item.line, but="if"):
             return False
@@ -881,10 +888,15 @@ class LinkChecker(Definitions):
         found = [symbols.lookup(e)[1] for e in names]
         return any(each is None or not each.line for each in found)
 
-    def _has_values(self, left: Node, right: Node, why: str) -> bool:
-        """Return whether a text gives a symbol numbers with which a claim was not decided."""
+    def _has_values(self, left: Node, right: Node, why: str, line: int) -> bool:
+        """Return whether a section gives a symbol numbers with which a claim was not decided."""
         names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
-        return any(f"{text} as on line" not in why for text in names & self.given_numbers)
+        for text in names & self.given_numbers:
+            known = self.context.numbers.get(text, ())
+            here = not known or any(self.context.in_scope(each.line, line) for each in known)
+            if here and f"{text} as on line" not in why:
+                return True
+        return False
 
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
         left, right = statement.terms[k], statement.terms[k + 1]
@@ -1079,7 +1091,7 @@ class LinkChecker(Definitions):
             return replace(found, verdict="undecided", why="its left side may be defined again")
         if found.verdict == "refuted" and EXPECTATION.search(source):
             return replace(found, verdict="undecided", why="an expectation is not in the language")
-        if found.verdict == "refuted" and self._has_values(left, right, found.why):
+        if found.verdict == "refuted" and self._has_values(left, right, found.why, item.line):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
         if found.verdict == "refuted" and open_ and self._loose(left, right):

@@ -126,3 +126,21 @@ def test_a_letter_is_a_number_where_the_text_says_so(said: str) -> None:
 def test_an_index_that_is_positive_is_no_number() -> None:
     text = r"Let $x_i, s \in \mathbb{R}^d$. For $s > 0$ the head copies $x_{i-s}$. "
     assert check_text(text + r"Then $s^\top s = s^\top s$.").equations[-1].verdict == "proved"
+
+
+EIGEN = r"Let $M \in \mathbb{R}^{d \times d}$, $u \in \mathbb{R}^d$ and $\lambda \in \mathbb{R}$. "
+
+
+def test_what_is_false_with_its_condition_is_refuted() -> None:
+    for value, verdict in ((r"\lambda^2 u", "proved"), (r"2 \lambda u", "refuted")):
+        text = rf"If $M u = \lambda u$, two applications give $M M u = {value}$."
+        last = check_text(EIGEN + text).equations[-1]
+        assert last.verdict == verdict, last.why
+
+
+def test_numbers_of_an_example_do_not_count_in_the_sections_after_it() -> None:
+    example = r"Take $M = \begin{bmatrix} 1 & 2 \\ 0 & 4 \end{bmatrix}$."
+    for heading, verdict in (("## Two\n\n", "refuted"), ("", "undecided")):
+        text = f"## One\n\n{EIGEN}\n\n{example}\n\n{heading}"
+        claim = r"Let $B, C \in \mathbb{R}^{d \times d}$. Then $M (B C)^\top = M B^\top C^\top$."
+        assert check_text(text + claim).equations[-1].verdict == verdict
