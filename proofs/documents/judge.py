@@ -65,7 +65,12 @@ from otimes.proofs.documents.squares import SQUARED, squared
 from otimes.proofs.documents.suggestions import Edit, folded, suggestion
 from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.terms import is_value
-from otimes.proofs.documents.under_hypotheses import by_definitions, by_hypotheses, given_text
+from otimes.proofs.documents.under_hypotheses import (
+    by_definitions,
+    by_hypotheses,
+    given_text,
+    offered,
+)
 
 MOST_NODES = 1500  # parts of an equation that is decided
 NOT_A_NUMBER = "a 1 before a matrix"  # is said where a column of ones may be meant
@@ -230,12 +235,25 @@ class Judge:
             why = f"it is false in general, and does not conform with {named(used)}"
             return replace(found, verdict="undecided", why=why, differ=False)
         if verdict is None or verdict.status == "refuted":
-            return found
+            return self._unless_orthonormal(found, a, b, line)
         if verdict.status == "proved":
             hypotheses = tuple(str(given[k]) for k in verdict.used)
             why = f"with {named(used)}{given_text(hypotheses)}"
             return Found("proved", why, reading=reading, hypotheses=hypotheses)
         why = f"it is false in general, and open with {named(used)}"
+        return replace(found, verdict="undecided", why=why, differ=False)
+
+    def _unless_orthonormal(self, found: Found, a: Node, b: Node, line: int) -> Found:
+        """Return a refutation, unless it is open where U and V of `U Σ Vᵀ` are orthonormal."""
+        symbols = self.context.symbols_at(line)
+        given = [h for h in offered(self.context, a, b, symbols, line) if "orthonormal" in h.origin]
+        if found.suggestion or not given:
+            return found
+        given += self.context.declared_hypotheses([a, b])
+        verdict, _ = attempted(a, b, given, symbols)
+        if verdict is None or verdict.status == "refuted":
+            return found
+        why = f"it is false in general, and open given {'; '.join(map(str, given))}"
         return replace(found, verdict="undecided", why=why, differ=False)
 
     def _in_ones(self, lhs: Node, rhs: Node, line: int, source: str) -> Found:

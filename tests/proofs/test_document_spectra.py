@@ -73,3 +73,17 @@ def test_a_cell_of_a_notebook_counts_its_magic_as_a_line(
 
 def test_a_later_link_may_say_that_matrices_commute() -> None:
     assert check_text(f"They commute. {CELL}").equations[-1].verdict == "needs-hypothesis"
+
+
+INVERSE = r"""
+Let $\mathbf A \in \mathbb{R}^{m \times n}$ have the SVD $\mathbf A = \mathbf U \mathbf \Sigma \mathbf V^\top$, so that
+$\mathbf A^\top \mathbf A = \mathbf V \mathbf \Sigma^\top \mathbf \Sigma \mathbf V^\top$ is invertible.
+
+We take $\mathbf A^{+} = \mathbf V \mathbf \Sigma^+ \mathbf U^\top$. Since $\mathbf \Sigma$ is tall,
+$\mathbf \Sigma^+ = (\mathbf \Sigma^\top \mathbf \Sigma)^{-1} \mathbf \Sigma^\top$. Thus,
+$(\mathbf A^\top \mathbf A)^{-1} \mathbf A^\top = \mathbf V \mathbf \Sigma^+ \mathbf U^\top$.
+"""
+
+
+def test_the_factors_of_a_decomposition_are_orthonormal_in_what_is_refuted() -> None:
+    assert check_text(INVERSE).equations[-1].verdict == "undecided"
