@@ -517,7 +517,8 @@ class Context:
         for hypothesis in self.hypotheses:
             about = {key_of(e) for e in names_in(hypothesis.lhs, hypothesis.rhs)}
             itself = [latex(hypothesis.lhs), latex(hypothesis.rhs)] == [latex(n) for n in nodes]
-            if not hypothesis.declared and about & mine and not itself:
+            here = not hypothesis.line or self.in_scope(hypothesis.line, line)
+            if not hypothesis.declared and about & mine and not itself and here:
                 yield hypothesis
         for word, about_keys, said in self.words:
             for name in sorted(names, key=latex):

@@ -976,7 +976,7 @@ class LinkChecker(Definitions):
                 or self._unrolled(item, left, right)
             )
             if said is None and self._is_given_a_constant(left, right, item.line):
-                given = Hypothesis(left, right, f"line {item.line}", False)
+                given = Hypothesis(left, right, f"line {item.line}", False, item.line)
                 sentence = is_of_a_moment(words)
                 end = self.document.sentence_end(item.formula) if sentence else None
                 end = self.document.next_heading(item.line) if end is None else end
