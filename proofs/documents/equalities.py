@@ -1,0 +1,499 @@
+"""Equations of a document: what they define, what they claim, and what words excuse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from otimes.algebra.notation.symbols import (
+    text_of,
+)
+from otimes.algebra.notation.tree import (
+    Apply,
+    Derivative,
+    Grid,
+    Name,
+    Node,
+    Power,
+    Product,
+    Statement,
+    bare,
+    is_constant,
+    latex,
+    walk,
+)
+from otimes.algebra.notation.vocabulary import CONDITIONS
+from otimes.proofs.documents.arithmetic import computed
+from otimes.proofs.documents.assumptions import assumes, plain_words
+from otimes.proofs.documents.attempts import symbols_in
+from otimes.proofs.documents.circumstances import (
+    CONDITIONAL,
+    EXPECTATION,
+    announces_definition,
+    doubted_by,
+    follows_from_more,
+    has_condition_after,
+    has_unit_after,
+    is_conditional,
+    is_denied,
+    is_goal,
+    is_named_in_words,
+    is_of_a_moment,
+    is_of_another_case,
+    is_of_differentials,
+    opens_case,
+    says_what_a_word_means,
+    without_existence,
+)
+from otimes.proofs.documents.closed_sums import by_recurrence
+from otimes.proofs.documents.conclusions import is_concluded
+from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.defined_sides import DefinedSides
+from otimes.proofs.documents.factorisations import factored
+from otimes.proofs.documents.false_claims import ASSUMPTION, COMMUTE, DIFFER
+from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.hypotheses import Hypothesis
+from otimes.proofs.documents.items import Item
+from otimes.proofs.documents.recurrences import is_of
+from otimes.proofs.documents.related import keys_in
+from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
+from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.terms import (
+    are_shapes,
+    has_trace,
+    is_order,
+    is_value,
+    occurs,
+    size_name,
+)
+
+SLIPS = ("swap", "transpose", "sign", "index")  # edits that no other case explains
+OTHER_CASE = "it may be about another case than the definition before"
+SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """An equation of a chain: its place in a formula, and the words before it in its sentence."""
+
+    item: Item
+    statement: Statement
+    k: int
+    words: str
+
+    @property
+    def left(self) -> Node:
+        """The left side."""
+        return self.statement.terms[self.k]
+
+    @property
+    def right(self) -> Node:
+        """The right side."""
+        return self.statement.terms[self.k + 1]
+
+    @property
+    def first(self) -> bool:
+        """Whether it is the first of its formula."""
+        return self.k == 0 and self.statement is self.item.statements[0]
+
+
+class Equalities(DefinedSides):
+    """Judges each equation by the first of its rules that has an answer."""
+
+    def __init__(self, document: Document, context: Context, items: list[Item]) -> None:
+        super().__init__(document, context, items)
+        self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
+        self.moments: dict[str, tuple[int, Hypothesis]] = {}  # constants of a sentence or section
+
+    def _is_a_step(self, sides: Sequence[Node], line: int) -> bool:
+        """Return whether a later link of a chain, of declared symbols only, assumes nothing."""
+        symbols = self.context.symbols_at(line)
+        known = [symbols.lookup(e)[1] for side in sides for e in symbols_in(side)]
+        declared = all(each is not None and each.line and each.rows for each in known)
+        return declared and not self.context.is_excused("swap", line)
+
+    def _by_recurrence(self, item: Item, left: Node, right: Node) -> Found | None:
+        """Return the verdict on a sum by the recurrence of its left side, or None."""
+        judged = partial(self.judge.claim, line=item.line, source="")
+        found = by_recurrence(self.context, left, right, item.line, judged)
+        words = plain_words(self.document.sentence_before(item.formula))
+        doubted = doubted_by(words) or has_condition_after(self.document, item.formula)
+        return None if found is None or (found.is_wrong and doubted) else found
+
+    def _loose(self, left: Node, right: Node) -> set[str]:
+        """Return the symbols of one side that no definition relates to those of the other."""
+        mine = keys_in(left) | keys_in(right)
+        loose = keys_in(left) ^ keys_in(right)
+        for known in (each for every in self.context.definitions.values() for each in every):
+            by = keys_in(known.rhs)
+            if mine & keys_in(known.lhs) and (mine & by or not by):
+                loose -= keys_in(known.lhs) | by
+        return loose
+
+    def _is_of_another_case(self, item: Item, found: Found, said: int) -> bool:
+        """Return whether a sentence may define a symbol for another case than on the line `said`.
+
+        It does not where one edit of a kind that no case explains makes both definitions agree.
+        """
+        slip = found.edit in SLIPS and found.suggestion
+        if slip and not self.context.is_excused(found.edit, item.line):
+            return False
+        since = self.document.prose[self.document.lines[said - 1] : item.formula.start]
+        since = re.split(r"\n\s*\n", since)[-1]
+        words = self.document.sentence_before(item.formula), self.document.sentence(item.formula)
+        return any(is_of_another_case(each, since) for each in words)
+
+    def _is_assumed(self, left: Node, right: Node, line: int) -> bool:
+        """Return whether an equation is itself a hypothesis that the text declares."""
+        sides = [latex(left), latex(right)]
+        declared = [each for each in self.context.hypotheses if each.declared]
+        return any(
+            [latex(h.lhs), latex(h.rhs)] == sides and h.origin == f"line {line}" for h in declared
+        )
+
+    def _is_case(self, left: Node, words: str, line: int) -> bool:
+        """Return whether an equation is a case: a condition, or about what was declared before."""
+        name = bare(left)
+        if not isinstance(name, Name):
+            return False
+        known = self.context.symbols_at(line).lookup(name)[1]
+        return opens_case(words, known is not None and 0 < known.line < line)
+
+    def _is_given_a_constant(self, left: Node, right: Node, line: int) -> bool:
+        """Return whether a symbol that was declared before is given a constant value."""
+        name = bare(left)
+        if not isinstance(name, Name) or name.sub or name.sup or not is_constant(right):
+            return False
+        known = self.context.symbols_at(line).lookup(name)[1]
+        return known is not None and known.line > 0
+
+    def _leave_moments(self, offset: int) -> None:
+        """Make hypotheses that are not declared of constants whose part of the text has ended."""
+        for text, (end, given) in [*self.moments.items()]:
+            if end < offset:
+                self.context.definitions.pop(text, None)
+                self.context.hypotheses.append(given)
+                del self.moments[text]
+
+    def _leave_cases(self, line: int) -> None:
+        """Forget the values that symbols had in other paragraphs only."""
+        for text, said in [*self.cases.items()]:
+            if not self.context.together(said, line):
+                self.context.definitions.pop(text, None)
+                del self.cases[text]
+
+    def _has_unit(self, item: Item, left: Node, right: Node) -> bool:
+        """Return whether numbers are equated and a unit follows, as in `= 2$ GB`."""
+        after = has_unit_after(self.document, item.formula)
+        return after and is_value(left) and is_value(right)
+
+    def _may_be_redefined(self, left: Node, right: Node, item: Item) -> bool:
+        """Return whether a defined symbol is equated with a term of which not all is declared."""
+        known = self.context.definitions.get(latex(bare(left)))
+        if known is None:
+            return False
+        symbols = self.context.symbols_at(item.line)
+        names = [e for e in symbols_in(right) if text_of(e) not in symbols.sizes()]
+        said = self.context.definitions
+        name = bare(left)
+        names = [e for e in names if latex(e) not in said]
+        names = [e for e in names if not (isinstance(name, Name) and is_of(e, name))]
+        of = self.context.members  # by which they are declared
+        names = [e for e in names if not any(is_of(e, m.name) for m in of.get(e.base, ()))]
+        found = [symbols.lookup(e)[1] for e in names]
+        return any(each is None or not each.line for each in found)
+
+    def _has_values(self, left: Node, right: Node, why: str, line: int) -> bool:
+        """Return whether a section gives a symbol numbers with which a claim was not decided."""
+        names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
+        for text in names & self.given_numbers:
+            known = self.context.numbers.get(text, ())
+            here = not known or any(self.context.in_scope(each.line, line) for each in known)
+            if here and f"{text} as on line" not in why:
+                return True
+        return False
+
+    def _equality(self, item: Item, statement: Statement, k: int) -> Found:
+        """Return the verdict on an equation of a chain: the first that one of the rules gives."""
+        words = without_existence(plain_words(self.document.sentence_before(item.formula)))
+        link = Link(item, statement, k, words)
+        return (
+            self._outright(link)
+            or self._by_its_left_side(link)
+            or self._as_definition(link)
+            or self._as_assumption(link)
+            or self._as_claim(link)
+        )
+
+    def _outright(self, link: Link) -> Found | None:
+        """Return the verdict on shapes, sizes, values and the like, None on another equation."""
+        item = link.item
+        statement = link.statement
+        k = link.k
+        left = link.left
+        right = link.right
+        words = link.words
+        first = link.first
+        if are_shapes(left) and are_shapes(right):
+            return Found("definition", "it relates shapes")
+        if all(map(is_order, (left, right))):
+            return Found("undecided", "it compares orders of growth")
+        if (order := self._of_order(item, left, right)) is not None:
+            doubted = order.verdict == "refuted" and doubted_by(words)
+            return replace(order, verdict="undecided") if doubted else order
+        if k == 0 and isinstance(bare(left), Name) and is_value(right):
+            known = self.context.definitions.get(latex(bare(left)))
+            if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
+                found = self.judge.in_numbers(left, right, item.line)
+                if found is not None:
+                    return found
+            name = bare(left)
+            if isinstance(name, Name) and self.context.has_exponent(name):
+                power = self.judge.in_numbers(left, right, item.line)
+                if power is not None:
+                    return power
+            self._note_matrix(bare(left), right, item)
+            return Found("definition", "it is a value")
+        sizes = self.context.symbols_at(item.line).sizes()
+        if (size_name(left) in sizes or size_name(right) in sizes) and not has_trace(left):
+            if (
+                k == 0
+                and isinstance(bare(left), Name)
+                and latex(bare(left)) not in (self.context.definitions)
+            ):
+                self.context.define(bare(left), right, item.line)
+                self.context.sizes.add(latex(bare(left)))
+                if any(map(is_value, statement.terms)):  # of an example: `d = k = 2`
+                    self.cases[latex(bare(left))] = item.line
+            return Found("definition", "it relates sizes")
+        turned = rotated_wrongly(left, right) if self.document.has_rotations else None
+        if turned is not None and not (is_denied(words) or CONDITIONAL.search(words)):
+            return turned
+        if is_of_differentials(left, right):
+            return Found(
+                "undecided", "a d before a matrix may be a differential: it is not decided"
+            )
+        if first and is_goal(words) and self._defines(left, right, False, item.line):
+            return Found("undecided", "it is to be shown, and its left side is not defined")
+        return None
+
+    def _by_its_left_side(self, link: Link) -> Found | None:
+        """Return the verdict that another definition of the left side gives, or None."""
+        item = link.item
+        k = link.k
+        left = link.left
+        right = link.right
+        words = link.words
+        announced = link.first and announces_definition(link.words)
+        applied = self._applied(left, right, item) if k == 0 else None
+        if applied is not None and applied.verdict == "refuted" and doubted_by(words):
+            return replace(applied, verdict="undecided", why="it is false without the condition")
+        if applied is not None:
+            return applied
+        stacked = self._stacked(item, left, right) if k == 0 else None
+        if stacked is not None:
+            return stacked
+        derived = self._inverted(left, right, item) if k == 0 else None
+        if derived is not None:
+            return derived
+        derived = self._derived(left, right, item) if k == 0 else None
+        if derived is not None:
+            return derived
+        if k == 0 and isinstance(bare(left), Derivative) and self._is_derived_anew(left, item):
+            return Found("undecided", "it may be the derivative of another number than before")
+        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
+        if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
+            found = self.judge.in_numbers(left, right, item.line)
+            if found is not None:
+                return found
+        restated = self._restated(item, left, right) if announced else None
+        if restated is not None:
+            return restated
+        return None
+
+    def _as_definition(self, link: Link) -> Found | None:
+        """Return the verdict on an equation that defines one of its sides, or None."""
+        item = link.item
+        k = link.k
+        left = link.left
+        right = link.right
+        words = link.words
+        first = link.first
+        announced = link.first and announces_definition(link.words)
+        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
+        if k == 0 and self._defines(left, right, announced, item.line):
+            said = (
+                self._said_again(item, left, right)
+                or self._of_part(item, left, right)
+                or self._unrolled(item, left, right)
+            )
+            if said is None and self._is_given_a_constant(left, right, item.line):
+                given = Hypothesis(left, right, f"line {item.line}", False, item.line)
+                sentence = is_of_a_moment(words)
+                end = self.document.sentence_end(item.formula) if sentence else None
+                end = self.document.next_heading(item.line) if end is None else end
+                self.moments[latex(bare(left))] = end, given
+            elif said is None and first and self._is_case(left, words, item.line):
+                self.cases[latex(bare(left))] = item.line
+            if said is not None and said.verdict == "proved":
+                self.context.define(bare(left), right, item.line)
+            before = known[0].line if known and said is None else 0
+            found = said or self._definition(item, left, right)
+            if before and found.is_wrong and self._is_of_another_case(item, found, before):
+                return replace(found, verdict="undecided", why=OTHER_CASE)
+            return found
+        if (
+            k == 0
+            and isinstance(bare(right), Name)
+            and self._is_new(right)
+            and not (occurs(bare(right), left))
+        ):
+            return self._definition(item, right, left)
+        return None
+
+    def _as_assumption(self, link: Link) -> Found | None:
+        """Return the verdict on what a sentence assumes or decomposes, or None."""
+        item = link.item
+        statement = link.statement
+        left = link.left
+        right = link.right
+        words = link.words
+        first = link.first
+        source = link.item.formula.tex
+        here = statement is item.statements[0]
+        if here and assumes(words) and not isinstance(bare(statement.terms[0]), Name | Apply):
+            shape = self.judge.shapes([left, right], item.line, source)
+            return shape or Found("definition", "it is assumed")
+        if self._is_assumed(left, right, item.line):
+            return Found("definition", "it is assumed")
+        product = factored(left, right, words, item.line) if first else None
+        defined = self.context.definitions.keys()
+        if product is not None and self.judge.shapes([left, right], item.line, source) is not None:
+            product = None  # as with the square of a rectangular matrix
+        if product is not None and not {latex(e) for e in walk(right)} & defined:
+            self.context.factorisations.append(product)
+            return Found("definition", "it says what a product is")
+        return None
+
+    def _as_claim(self, link: Link) -> Found:
+        """Return the verdict on an equation that is decided, with what its symbols then are."""
+        item = link.item
+        k = link.k
+        left = link.left
+        right = link.right
+        words = link.words
+        first = link.first
+        source = link.item.formula.tex
+        found = computed(self.context, left, right, item.line) or self.judge.claim(
+            left, right, item.line, source
+        )
+        if k and COMMUTE in found.why and self._is_a_step([left, right], item.line):
+            return replace(found, verdict="refuted", why=f"{DIFFER}: {found.why}")
+        if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
+            solved = self._by_recurrence(item, left, right)
+            if solved is not None and solved.is_wrong:
+                return solved
+            found = solved or found
+        open_ = found.verdict in ("refuted", "undecided", "needs-hypothesis")
+        if open_ and self.document.has_rotations and rotated_rightly(left, right):
+            return Found("needs-hypothesis", "true where rotations add their angles")
+        if k == 0 and found.verdict == "proved":
+            self._declare_again(bare(left), item.line)
+        if first and found.why.startswith(ASSUMPTION):
+            concluded = is_concluded(words)
+            if concluded or SO_THAT.search(words):
+                found = self._concluded_from_definitions(item, left, right) or found
+            if concluded and found.why.startswith(ASSUMPTION):
+                found = self._concluded(item, left, right) or found
+        if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
+            new = self._introduced(left, right)
+            if new:
+                self.introduced |= dict.fromkeys(new, item.line)
+                given = Hypothesis(left, right, f"line {item.line}", True, item.line)
+                self.context.hypotheses.append(given)
+                return Found("definition", f"it introduces {', '.join(new)}")
+        if k == 0 and self._describes(left, right, item.line):
+            given = Hypothesis(left, right, f"line {item.line}", True, item.line)
+            self.context.hypotheses.append(given)
+            return Found("definition", "it says what a symbol is that was just introduced")
+        return self._qualified(link, found)
+
+    def _qualified(self, link: Link, found: Found) -> Found:
+        """Return a verdict, unless words or other definitions excuse what is called wrong."""
+        item = link.item
+        statement = link.statement
+        k = link.k
+        left = link.left
+        right = link.right
+        words = link.words
+        first = link.first
+        source = link.item.formula.tex
+        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
+        elsewhere = known is not None and not self.context.in_scope(known[0].line, item.line)
+        if elsewhere and found.verdict != "proved":
+            self.context.definitions.pop(latex(bare(left)))
+            return self._definition(item, left, right)
+        conditional = any(each.after for each in item.statements)
+        if conditional and statement.after in CONDITIONS and found.verdict != "proved":
+            return Found("definition", "it is a condition")
+        accused = found.verdict in ("refuted", "shape") and first
+        if accused and says_what_a_word_means(words, left, right):
+            return Found("definition", "it says what a word means")
+        if has_condition_after(self.document, item.formula):
+            conditional = conditional or not self._is_slip_in_words(item, found)
+        if (
+            is_conditional(words)
+            and not conditional
+            and self._condition_is_used(item, found, [left, right])
+        ):
+            words = ""
+        if found.verdict == "refuted" and (conditional or is_conditional(words)):
+            return replace(found, verdict="undecided", why="it is false without the condition")
+        if found.verdict == "refuted" and is_denied(words):
+            return replace(
+                found, verdict="undecided", why="it is false, and the sentence denies something"
+            )
+        begins = item.formula.tex[: left.span[0]]
+        named = isinstance(bare(left), Name) and is_named_in_words(begins)
+        if found.verdict in ("refuted", "shape") and k == 0 and named:
+            why = "its left side is named in words"
+            return replace(found, verdict="undecided", why=why)
+        again = found.verdict == "shape" and k == 0 and self._is_again(left, right, item)
+        if again and self._misfit_within(item, right) is None:  # what conforms may define it anew
+            return replace(found, verdict="undecided", why="it says otherwise than the definition")
+        if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
+            return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
+        if found.is_wrong and known and self._is_of_another_case(item, found, known[0].line):
+            return replace(found, verdict="undecided", why=OTHER_CASE)
+        if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
+            return replace(found, verdict="undecided", why="it says otherwise than the definition")
+        if found.verdict == "refuted" and k == 0 and _is_of_a_form(left, right):
+            why = f"it may say what {source[slice(*left.span)]} is"
+            return replace(found, verdict="needs-hypothesis", why=why)
+        last = k + 2 == len(statement.terms) and statement is item.statements[-1]
+        if found.verdict == "refuted" and last and self._has_unit(item, left, right):
+            return replace(found, verdict="undecided", why="a unit follows the number")
+        if found.verdict == "refuted" and k == 0 and self._may_be_redefined(left, right, item):
+            return replace(found, verdict="undecided", why="its left side may be defined again")
+        if found.verdict == "refuted" and EXPECTATION.search(source):
+            return replace(found, verdict="undecided", why="an expectation is not in the language")
+        if found.verdict == "refuted" and self._has_values(left, right, found.why, item.line):
+            return replace(found, verdict="undecided", why="its symbols are given numbers")
+        open_ = follows_from_more(words) and not found.why.startswith("in numbers")
+        if found.verdict == "refuted" and open_ and self._loose(left, right):
+            why = "it is false in general, and follows from something that is not read"
+            return replace(found, verdict="undecided", why=why)
+        return found
+
+
+def _is_of_a_form(left: Node, right: Node) -> bool:
+    r"""Return whether an equation may define a bilinear form: `\langle x, y \rangle = x^T A y`."""
+    form, by = bare(left), bare(right)
+    if not (isinstance(form, Apply) and form.function.base == "inner" and isinstance(by, Product)):
+        return False
+    ends = [e.base if isinstance(e, Power) else e for e in map(bare, by.factors)]
+    plain = [*map(bare, form.arguments)]
+    both = [[*map(latex, pair)] for pair in (plain, ends[:: len(ends) - 1])]
+    return len(ends) > 2 and all(isinstance(e, Name) for e in plain) and both[0] == both[1]
