@@ -217,7 +217,8 @@ class Names(ABC):
                 return root
         if e.sup and e.sup[0].kind == "number" and len(e.sup) == 1 and self._is_power(e, known):
             return self._power_of_name(e)
-        if known is None and self._is_size(e):
+        member = known is not None and "_" in known.full and not e.sub  # `k`, and rows `k_i`
+        if self._is_size(e) and (known is None or member):
             known = Declared("size")
         if known is None:
             known = default(e)

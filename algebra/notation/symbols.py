@@ -64,6 +64,7 @@ class Symbols:
     part of the name: `b_e`, `b_d`. `same_ones`: whether all columns of ones have one size.
     `softmax` is "rows" or "columns" where it is said along which a softmax runs. `side` is "column"
     or "row" where it is said that all vectors are.
+    `stacked` are keys of small letters for all positions, `x`, where `x_i` is one of these.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
@@ -80,6 +81,7 @@ class Symbols:
     softmax: str = ""
     printed: bool = False
     side: str = ""
+    stacked: set[str] = field(default_factory=set)
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -96,6 +98,7 @@ class Symbols:
             self.softmax,
             self.printed,
             self.side,
+            set(self.stacked),
         )
 
     def side_of(self, known: Declared | None) -> str:
@@ -114,6 +117,8 @@ class Symbols:
         for key in keys(name):
             if key in self.known and not _is_other(name, self.known[key]):
                 block = block_key(key)
+                if key in self.stacked and block not in self.known and _is_block(name):
+                    return block, None
                 key = block if block in self.known and _is_block(name) else key
                 return key, self.known[key]
         folded = key_of(name).casefold()
@@ -191,8 +196,9 @@ def block_key(key: str) -> str:
 
 
 def _is_block(name: Name) -> bool:
-    """Return whether a symbol has one index: `x_i`, `x_{j'}`."""
-    return [slot.kind for slot in name.sub] == ["index"] and not name.select
+    """Return whether a symbol has one index: `x_i`, `x_{j'}`, `x_{j-1}`."""
+    kinds = [slot.kind for slot in name.sub]
+    return kinds in (["index"], ["expression"]) and not name.select
 
 
 def _is_other(name: Name, known: Declared) -> bool:

@@ -186,7 +186,7 @@ def _undeclared(items: Iterable[Item], context: Context) -> dict[str, int]:
                 key, known = symbols.lookup(e)
                 known = known or every.lookup(e)[1]
                 ours = key in symbols.functions or key in sizes or len(e.base) > 2
-                if known is None and not ours and default(e) is not None:
+                if known is None and not ours and default(e) is not None and "•" not in key:
                     found[key] = found.get(key, 0) + 1
     return dict(sorted(found.items(), key=lambda pair: (-pair[1], pair[0])))
 

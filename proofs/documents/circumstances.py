@@ -97,6 +97,11 @@ CASE = re.compile(
     re.IGNORECASE,
 )
 IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
+WANTED = re.compile(
+    r"\b(?:we|you|one|they)\s+(?:\w+\s+)?(?:want|wants|need|needs|wish|require|requires|seek|"
+    r"demand|would like|ask)\b[^.;:]*\Z",
+    re.IGNORECASE,
+)
 # “One usually starts with $B = 0$” tells of one moment, and “let $B = 0$” of all that follows.
 MOMENT = re.compile(
     r"\b(?:start\w*|initial\w*|begin\w*|first step|at first|optim\w+|minim\w+|converge\w*|"
@@ -244,6 +249,15 @@ def opens_case(words: str, is_declared: bool) -> bool:
     (True, False)
     """
     return bool(CASE.search(words) and (is_declared or IF.search(words)))
+
+
+def is_wanted(words: str) -> bool:
+    """Return whether words say that an equation is to be met by a choice that comes later.
+
+    >>> is_wanted("We want "), is_wanted("Then we have ")
+    (True, False)
+    """
+    return WANTED.search(words) is not None
 
 
 def is_of_a_moment(words: str) -> bool:

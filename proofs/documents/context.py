@@ -137,6 +137,7 @@ class Context:
         symbols = self.base.copy()
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
         symbols.known.update(self._blocks(symbols))
+        symbols.stacked |= set(self._stacked(symbols))
         symbols.known.update(self._of_members(symbols, line))
         for key, known in symbols.known.items():
             if known.assumed and known.line and not self._has_sign(key, known.line, line):
@@ -198,6 +199,17 @@ class Context:
                 full = block_key(key)
                 found[full] = replace(parts[-1], full=full)
         return found
+
+    def _stacked(self, symbols: Symbols) -> Iterator[str]:
+        r"""Yield small letters for the states of all positions: `x \in ℝ^{nd}`, `ℝ^{n × d}`."""
+        for key, known in symbols.known.items():
+            if any("_" in each.full for each in self.declarations_of(key)):
+                continue
+            long = known.kind == "vector" and len(known.rows) == 2
+            sides = {known.rows, known.cols}
+            whole = known.kind == "matrix" and not sides & {(), (1,)}
+            if long or (whole and len(key) == 1 and key.islower()):
+                yield key
 
     def _has_sign(self, key: str, said: int, line: int) -> bool:
         """Return whether the sign of a number counts on a line.

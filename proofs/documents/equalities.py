@@ -43,6 +43,7 @@ from otimes.proofs.documents.circumstances import (
     is_of_a_moment,
     is_of_another_case,
     is_of_differentials,
+    is_wanted,
     opens_case,
     says_what_a_word_means,
     without_existence,
@@ -275,6 +276,8 @@ class Equalities(DefinedSides):
             return Found(
                 "undecided", "a d before a matrix may be a differential: it is not decided"
             )
+        if first and is_wanted(words) and not isinstance(bare(left), Name):
+            return Found("definition", "it is a condition that is to be met")
         if first and is_goal(words) and self._defines(left, right, False, item.line):
             return Found("undecided", "it is to be shown, and its left side is not defined")
         return None

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from otimes.algebra.errors import OtimesError, ShapeError
 from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
-from otimes.algebra.notation.tree import Grid, Name, Node, Norm, Number, Product, latex, walk
+from otimes.algebra.notation.tree import (
+    Grid,
+    Name,
+    Node,
+    Norm,
+    Number,
+    Product,
+    Tensor,
+    latex,
+    walk,
+)
 from otimes.algebra.notation.typed import FormulaShapeError, WrongSide
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declarations import CLOSE, Declarations
@@ -195,6 +206,7 @@ class ShapeConflicts:
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
             or _with_bars(terms)
+            or self._of_an_action(terms, line)
         )
         if why:
             return replace(found, verdict="undecided", why=f"{error}{why}")
@@ -203,6 +215,17 @@ class ShapeConflicts:
                 found, verdict="needs-hypothesis", why=f"true in code, where {broadcast}"
             )
         return replace(found, why=f"{error}{self._lines(terms, line)}")
+
+    def _of_an_action(self, terms: Sequence[Node], line: int) -> str:
+        """Return that A ⊗ W may act on a matrix from both sides, where it stands before one."""
+        symbols = self.context.symbols_at(line)
+        for e in (e for term in terms for e in walk(term) if isinstance(e, Product)):
+            for left, right in pairwise(e.factors):
+                known = symbols.lookup(right)[1] if isinstance(right, Name) else None
+                matrix = known is not None and known.kind == "matrix" and known.cols != (1,)
+                if matrix and any(isinstance(part, Tensor) for part in walk(left)):
+                    return f", but ⊗ may act on rows and columns of {latex(right)}"
+        return ""
 
     def _lines(self, terms: Sequence[Node], line: int) -> str:
         lines = sorted({at for _, at in self.context.lines_of(terms, line) if at != line})

@@ -9,8 +9,6 @@ from tests.algebra.decide.refereed import FALSE, TRUE
 from tests.algebra.decide.shorthand import some
 
 UNREFUTED = {  # false, and why no numbers show it
-    "normaliser of the online softmax": "exponentials of hypotheses have no exact values",
-    "output of the online softmax": "as above",
     "relative rotation": "few numbers satisfy its hypotheses",
 }
 
