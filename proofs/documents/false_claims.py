@@ -18,7 +18,7 @@ import sympy
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.functions import ROWS
-from otimes.algebra.notation.symbols import Symbols, key_of, text_of
+from otimes.algebra.notation.symbols import Symbols, block_key, key_of, text_of
 from otimes.algebra.notation.tree import (
     Apply,
     Grid,
@@ -184,6 +184,9 @@ class FalseClaim:
         """
         settled = columns is not None and columns.status == "refuted"
         doubts = [doubt for doubt in self.read.doubts if doubt != ROWS or not settled]
+        keys = {self.symbols.lookup(e)[0] for e in self._names()}
+        for key in sorted(key for key in keys if block_key(key) in keys):
+            doubts.append(f"{key} and one state of it were taken as unrelated")
         undeclared = {k: kind for k, kind in self.read.undeclared.items() if k not in about}
         if undeclared and not self._is_false_without_numbers():
             taken = [f"{key} for a {kind}" for key, kind in sorted(undeclared.items())]

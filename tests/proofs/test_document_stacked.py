@@ -43,3 +43,11 @@ def test_what_is_wanted_defines_nothing() -> None:
         r"$\lambda = v_* - k_* W$. Then $$\widehat{W} = W + u^\top \lambda .$$"
     )
     assert not any(each.is_wrong for each in check_text(text).equations)
+
+
+def test_a_state_and_all_of_them_are_related() -> None:
+    text = (
+        r"An activation is $x \in \mathbb{R}^{n \times d}$, and $P \in \mathbb{R}^{n \times n}$ is "
+        r"the shift. As $x_i$ is a row of $x$ written as a column, $(P x)_{i,:} = x_{i-1}^\top$."
+    )
+    assert not check_text(text).equations[-1].is_wrong
