@@ -50,6 +50,7 @@ from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
 from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.suggestions import folded, suggestion
+from otimes.proofs.documents.terms import MAY_BE_A_FUNCTION, before_brackets
 from otimes.proofs.documents.under_hypotheses import offered
 
 TRACES = ("tr", "Tr", "trace", "Trace")
@@ -74,7 +75,8 @@ class FalseClaim:
 
     def found(self) -> Found:
         """Return the verdict: refuted, or why the counterexample does not decide the claim."""
-        made = self._of_sizes() or self._of_given_values() or self._of_a_mistake()
+        made = self._of_sizes() or self._of_a_function() or self._of_given_values()
+        made = made or self._of_a_mistake()
         return made if made.reading else replace(made, reading=shown(self.read))
 
     def _names(self, *sides: Node) -> list[Name]:
@@ -105,6 +107,17 @@ class FalseClaim:
         alike.same_ones = True
         verdict, _ = attempted(self.lhs, self.rhs, (), alike)
         return verdict is not None and verdict.status == "refuted"
+
+    def _of_a_function(self) -> Found | None:
+        r"""Return the verdict "undecided" where a letter may be a function: `N(A^T A) = N(A)`."""
+        head = before_brackets([self.lhs, self.rhs])
+        if head is None or latex(head) in self.context.definitions or self._is_declared(head):
+            return None
+        return Found("undecided", MAY_BE_A_FUNCTION.format(latex(head)))
+
+    def _is_declared(self, name: Name) -> bool:
+        known = self.symbols.lookup(name)[1]
+        return known is not None and bool(known.line or known.rows or known.trusted)
 
     def _of_given_values(self) -> Found | None:
         """Return the verdict "undecided" on a claim that may only give a scalar its value."""
@@ -185,8 +198,8 @@ class FalseClaim:
         settled = columns is not None and columns.status == "refuted"
         doubts = [doubt for doubt in self.read.doubts if doubt != ROWS or not settled]
         keys = {self.symbols.lookup(e)[0] for e in self._names()}
-        for key in sorted(key for key in keys if block_key(key) in keys):
-            doubts.append(f"{key} and one state of it were taken as unrelated")
+        both = sorted(key for key in keys if block_key(key) in keys)
+        doubts += [f"{key} and one state of it were taken as unrelated" for key in both]
         undeclared = {k: kind for k, kind in self.read.undeclared.items() if k not in about}
         if undeclared and not self._is_false_without_numbers():
             taken = [f"{key} for a {kind}" for key, kind in sorted(undeclared.items())]

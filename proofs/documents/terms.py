@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import (
     Apply,
@@ -17,6 +19,8 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+
+MAY_BE_A_FUNCTION = "{} may be a function: declare its shape if it is a matrix"
 
 
 def is_order(node: Node) -> bool:
@@ -72,3 +76,16 @@ def lists_a_diagonal(node: Node) -> bool:
     if not isinstance(term, Apply) or term.function.base != "diag":
         return False
     return any(isinstance(bare(each), Dots) for each in term.arguments)
+
+
+def before_brackets(terms: Sequence[Node]) -> Name | None:
+    """Return the letter that stands before brackets in all terms: `N` of `N(A^T A) = N(A)`."""
+    heads: set[Name] = set()
+    for term in map(bare, terms):
+        if not isinstance(term, Product) or len(term.factors) != 2:
+            return None
+        head, group = term.factors
+        if not isinstance(head, Name) or not isinstance(group, Group) or group.stands_for:
+            return None
+        heads.add(head)
+    return heads.pop() if len(heads) == 1 and len(terms) > 1 else None

@@ -297,3 +297,12 @@ def test_numbers_below_tell_matrices_of_different_shapes_apart() -> None:
     text = r"""Let $W_E$ be $d \times v$, $W_U$ be $v \times d$, $A$ be $n \times n$ and $M$ be $d \times d$.
 Without layers, $T_0 = W_U W_E$. With one layer, $T_1 = (Id \otimes W_U)(A \otimes M)(Id \otimes W_E)$."""
     assert [each.verdict for each in check_text(text).equations] == ["definition", "definition"]
+
+
+def test_a_letter_before_brackets_may_be_a_function() -> None:
+    text = (
+        r"Let $A \in \mathbb{R}^{m \times n}$. Then $\mathsf{N}(A^\top A) = \mathsf{N}(A)$. "
+        r"For $M \in \mathbb{R}^{n \times n}$, $M (A^\top A) = M (A)$."
+    )
+    *_, first, _, last = check_text(text).equations
+    assert (first.verdict, last.is_wrong) == ("undecided", True), first.why
