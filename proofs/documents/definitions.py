@@ -38,7 +38,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import Elaborated
 from otimes.algebra.notation.vocabulary import FUNCTIONS, ROWWISE, words
-from otimes.proofs.documents.attempts import symbols_in
+from otimes.proofs.documents.attempts import named, symbols_in
 from otimes.proofs.documents.circuit_shapes import sums_over_wrong_space
 from otimes.proofs.documents.circumstances import is_revised
 from otimes.proofs.documents.consistency import (
@@ -116,10 +116,10 @@ class Definitions:
         if doubt:
             return Found("needs-hypothesis", doubt)
         symbols = self.context.symbols_at(item.line)
-        named = {s.text for e in _names_by_index(right, symbols) for s in e.sub}
+        indexed = {s.text for e in _names_by_index(right, symbols) for s in e.sub}
         names = [e for e in walk(right) if isinstance(e, Name)]
-        named |= {s.text for e in names if self._is_labelled(e) for s in e.sub}
-        loose = [i for i in loose_indices(left, right) if i not in symbols.sizes() | named]
+        indexed |= {s.text for e in names if self._is_labelled(e) for s in e.sub}
+        loose = [i for i in loose_indices(left, right) if i not in symbols.sizes() | indexed]
         if loose:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
@@ -130,7 +130,14 @@ class Definitions:
         words = self.document.sentence_before(item.formula)
         if IN_CODE.search(words) or not self._is_of_this_section(right, item.line):
             return None
-        return self.judge.misfit_within(right, item.line, item.formula.tex)
+        found = self.judge.misfit_within(right, item.line, item.formula.tex)
+        used: dict[str, Definition] = {}
+        put = self.context.unfolded(right, used)
+        near = all(self.context.in_scope(each.line, item.line) for each in used.values())
+        if found is not None or not used or not near:
+            return found
+        found = self.judge.misfit_within(put, item.line, "")
+        return found and replace(found, why=f"{found.why}; with {named(used)}", span=None)
 
     def _is_of_this_section(self, right: Node, line: int) -> bool:
         """Return whether the letters of a term are declared in this section, or about notation.

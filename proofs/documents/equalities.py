@@ -50,7 +50,7 @@ from otimes.proofs.documents.circumstances import (
 )
 from otimes.proofs.documents.closed_sums import by_recurrence
 from otimes.proofs.documents.conclusions import is_concluded
-from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.defined_sides import DefinedSides
 from otimes.proofs.documents.factorisations import factored
 from otimes.proofs.documents.false_claims import ASSUMPTION, COMMUTE, DIFFER
@@ -107,6 +107,7 @@ class Equalities(DefinedSides):
         super().__init__(document, context, items)
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
         self.moments: dict[str, tuple[int, Hypothesis]] = {}  # constants of a sentence or section
+        self.suspended: dict[str, tuple[int, list[Definition]]] = {}  # by those of another case
 
     def _is_a_step(self, sides: Sequence[Node], line: int) -> bool:
         """Return whether a later link of a chain, of declared symbols only, assumes nothing."""
@@ -177,6 +178,10 @@ class Equalities(DefinedSides):
                 self.context.definitions.pop(text, None)
                 self.context.hypotheses.append(given)
                 del self.moments[text]
+        for text, (end, known) in [*self.suspended.items()]:
+            if end < offset:
+                self.context.definitions[text] = known
+                del self.suspended[text]
 
     def _leave_cases(self, line: int) -> None:
         """Forget the values that symbols had in other paragraphs only."""
@@ -469,6 +474,9 @@ class Equalities(DefinedSides):
         if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
         if found.is_wrong and known and self._is_of_another_case(item, found, known[0].line):
+            end, text = self.document.next_heading(item.line), latex(bare(left))
+            self.suspended[text] = end, self.context.definitions.pop(text)
+            self.context.define(bare(left), right, item.line)
             return replace(found, verdict="undecided", why=OTHER_CASE)
         if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")

@@ -332,7 +332,10 @@ class FalseClaim:
             for a, b in pairwise(map(bare, e.factors)) if isinstance(e, Product) else ():
                 names = {latex(name) for part in (a, b) for name in symbols_in(part)}
                 turned = [isinstance(part, Power) and part.exponent == "T" for part in (a, b)]
-                gram = len(names) == 1 and turned[0] != turned[1]
+                same = len(
+                    {latex(bare(p.base)) if isinstance(p, Power) else latex(p) for p in (a, b)}
+                )
+                gram = same == 1 and turned[0] != turned[1]
                 plain = isinstance(a, Name) and isinstance(b, Name)
                 if names <= left ^ right and (gram or plain):
                     product = Product((a, b), ("", ""))

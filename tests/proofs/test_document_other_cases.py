@@ -69,3 +69,23 @@ def test_a_vector_that_should_be_transposed_is_a_shape_error() -> None:
 def test_what_one_sentence_declares_is_declared() -> None:
     text = r"For $W \in \mathbb{R}^{m \times d}$ and $x \in \mathbb{R}^d$, $2 W x = W x + W x$."
     assert check_text(text).undeclared == {}
+
+
+def test_the_definition_of_another_case_counts_in_its_section() -> None:
+    said = r"With a bias $b \in \mathbb{R}^d$, $h(X) = A X W_V W_O + \mathbf{1} b^\top$."
+    biased = f"{HEAD} {said}"
+    claim = r"Then $h(X) - \mathbf{1} b^\top = A X W_V W_O$."
+    for text in (f"{biased} {claim}", f"{biased}\n\n{claim}"):
+        assert not any(each.is_wrong for each in check_text(text).equations)
+    later = f"## One\n\n{biased}\n\n## Two\n\nIn words, $h(X) = W_V X A W_O$."
+    assert check_text(later).equations[-1].is_wrong
+
+
+def test_the_shape_of_a_defined_vector_accuses_a_new_definition() -> None:
+    text = (
+        r"Let $W \in \mathbb{R}^{m \times d}$, $k \in \mathbb{R}^{1 \times m}$ and "
+        r"$v \in \mathbb{R}^{1 \times d}$. Put $\lambda = v - k W$. Then $$Z = W + %s .$$"
+    )
+    for update, verdict in ((r"k^\top \lambda", "definition"), (r"\lambda^\top k", "shape")):
+        last = check_text(text % update).equations[-1]
+        assert last.verdict == verdict, last.why
