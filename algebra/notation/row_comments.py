@@ -69,16 +69,23 @@ def _comment(tokens: Sequence[Token], row: Sequence[int]) -> Sequence[int]:
 
     In a column of its own, after `&&`, it may have formulas as well.
     """
+    texts = [tokens[k].text for k in row]
+    words = [tokens[k].kind == "word" for k in row]
+    plain = len(row)  # where words and what may stand around them begin
+    while plain > 1 and (words[plain - 1] or texts[plain - 1] in AROUND):
+        plain -= 1
+    first = [""] * (len(row) + 1)  # the first word from each token on
+    for n in reversed(range(len(row))):
+        first[n] = texts[n] if words[n] else first[n + 1]
     for n in range(1, len(row)):
-        if tokens[row[n]].text not in (COLUMN, SPACE):
+        if texts[n] not in (COLUMN, SPACE):
             continue
-        rest = [tokens[k] for k in row[n:]]
-        words = [token.text.lstrip("([ ").split() for token in rest if token.kind == "word"]
-        first = words[0][0].lower() if words and words[0] else ""
-        plain = all(token.kind == "word" or token.text in AROUND for token in rest)
-        apart = [token.text for token in rest[:2]] == [COLUMN, COLUMN]
-        apart = apart and len(rest) > 2 and rest[2].kind == "word"
-        joins = first in JOINING and not (apart and first in REASONS)
-        if first and not joins and (plain or apart):
+        apart = texts[n : n + 2] == [COLUMN, COLUMN] and any(words[n + 2 : n + 3])
+        if not apart and n < plain:
+            continue
+        opening = first[n].lstrip("([ ").split()[:1]
+        joins = bool(JOINING.intersection(map(str.lower, opening)))
+        reason = apart and bool(REASONS.intersection(map(str.lower, opening)))
+        if opening and (reason or not joins):
             return row[n:]
     return ()

@@ -64,7 +64,12 @@ from otimes.proofs.documents.recurrences import (
     without_zeros,
 )
 from otimes.proofs.documents.source import Clause, Formula
-from otimes.proofs.documents.terms import is_value, lists_a_diagonal
+from otimes.proofs.documents.terms import (
+    MAY_BE_A_FUNCTION,
+    before_brackets,
+    is_value,
+    lists_a_diagonal,
+)
 
 NEAR = 12  # lines around a label above a symbol, where a number above it is one, too
 DEEPEST = 4  # definitions within definitions that are put in
@@ -377,6 +382,15 @@ class Context:
                 if near and not said:
                     found.append({text: each})
         return found[:MOST_OTHERS]
+
+    def maybe_function(self, terms: Sequence[Node], symbols: Symbols) -> str:
+        """Return that a letter before brackets in all terms may be a function, "" if it is none."""
+        head = before_brackets(terms)
+        if head is None or latex(head) in self.definitions:
+            return ""
+        known = symbols.lookup(head)[1]
+        declared = known is not None and (known.line or known.rows or known.trusted)
+        return "" if declared else MAY_BE_A_FUNCTION.format(latex(head))
 
     def is_member(self, node: Node) -> bool:
         """Return whether a symbol is a row or a column of a matrix, as the text says."""

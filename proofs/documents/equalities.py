@@ -50,6 +50,7 @@ from otimes.proofs.documents.circumstances import (
 )
 from otimes.proofs.documents.closed_sums import by_recurrence
 from otimes.proofs.documents.conclusions import is_concluded
+from otimes.proofs.documents.conditions import SLIPS
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.defined_sides import DefinedSides
 from otimes.proofs.documents.factorisations import factored
@@ -70,7 +71,6 @@ from otimes.proofs.documents.terms import (
     size_name,
 )
 
-SLIPS = ("swap", "transpose", "sign", "index")  # edits that no other case explains
 OTHER_CASE = "it may be about another case than the definition before"
 SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
 
@@ -235,226 +235,221 @@ class Equalities(DefinedSides):
 
     def _outright(self, link: Link) -> Found | None:
         """Return the verdict on shapes, sizes, values and the like, None on another equation."""
-        item = link.item
-        statement = link.statement
-        k = link.k
-        left = link.left
-        right = link.right
-        words = link.words
-        first = link.first
-        if are_shapes(left) and are_shapes(right):
+        if are_shapes(link.left) and are_shapes(link.right):
             return Found("definition", "it relates shapes")
-        if all(map(is_order, (left, right))):
+        if all(map(is_order, (link.left, link.right))):
             return Found("undecided", "it compares orders of growth")
-        if (order := self._of_order(item, left, right)) is not None:
-            doubted = order.verdict == "refuted" and doubted_by(words)
+        if (order := self._of_order(link.item, link.left, link.right)) is not None:
+            doubted = order.verdict == "refuted" and doubted_by(link.words)
             return replace(order, verdict="undecided") if doubted else order
-        if k == 0 and isinstance(bare(left), Name) and is_value(right):
-            known = self.context.definitions.get(latex(bare(left)))
-            if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
-                found = self.judge.in_numbers(left, right, item.line)
+        if link.k == 0 and isinstance(bare(link.left), Name) and is_value(link.right):
+            known = self.context.definitions.get(latex(bare(link.left)))
+            if known and isinstance(bare(link.right), Grid) and not is_value(known[0].rhs):
+                found = self.judge.in_numbers(link.left, link.right, link.item.line)
                 if found is not None:
                     return found
-            name = bare(left)
+            name = bare(link.left)
             if isinstance(name, Name) and self.context.has_exponent(name):
-                power = self.judge.in_numbers(left, right, item.line)
+                power = self.judge.in_numbers(link.left, link.right, link.item.line)
                 if power is not None:
                     return power
-            self._note_matrix(bare(left), right, item)
+            self._note_matrix(bare(link.left), link.right, link.item)
             return Found("definition", "it is a value")
-        sizes = self.context.symbols_at(item.line).sizes()
-        if (size_name(left) in sizes or size_name(right) in sizes) and not has_trace(left):
+        sizes = self.context.symbols_at(link.item.line).sizes()
+        if (size_name(link.left) in sizes or size_name(link.right) in sizes) and not has_trace(
+            link.left
+        ):
             if (
-                k == 0
-                and isinstance(bare(left), Name)
-                and latex(bare(left)) not in (self.context.definitions)
+                link.k == 0
+                and isinstance(bare(link.left), Name)
+                and latex(bare(link.left)) not in (self.context.definitions)
             ):
-                self.context.define(bare(left), right, item.line)
-                self.context.sizes.add(latex(bare(left)))
-                if any(map(is_value, statement.terms)):  # of an example: `d = k = 2`
-                    self.cases[latex(bare(left))] = item.line
+                self.context.define(bare(link.left), link.right, link.item.line)
+                self.context.sizes.add(latex(bare(link.left)))
+                if any(map(is_value, link.statement.terms)):  # of an example: `d = k = 2`
+                    self.cases[latex(bare(link.left))] = link.item.line
             return Found("definition", "it relates sizes")
-        turned = rotated_wrongly(left, right) if self.document.has_rotations else None
-        if turned is not None and not (is_denied(words) or CONDITIONAL.search(words)):
+        turned = rotated_wrongly(link.left, link.right) if self.document.has_rotations else None
+        if turned is not None and not (is_denied(link.words) or CONDITIONAL.search(link.words)):
             return turned
-        if is_of_differentials(left, right):
+        if is_of_differentials(link.left, link.right):
             return Found(
                 "undecided", "a d before a matrix may be a differential: it is not decided"
             )
-        if first and is_wanted(words) and not isinstance(bare(left), Name):
+        if link.first and is_wanted(link.words) and not isinstance(bare(link.left), Name):
             return Found("definition", "it is a condition that is to be met")
-        if first and is_goal(words) and self._defines(left, right, False, item.line):
+        if (
+            link.first
+            and is_goal(link.words)
+            and self._defines(link.left, link.right, False, link.item.line)
+        ):
             return Found("undecided", "it is to be shown, and its left side is not defined")
         return None
 
     def _by_its_left_side(self, link: Link) -> Found | None:
         """Return the verdict that another definition of the left side gives, or None."""
-        item = link.item
-        k = link.k
-        left = link.left
-        right = link.right
-        words = link.words
         announced = link.first and announces_definition(link.words)
-        applied = self._applied(left, right, item) if k == 0 else None
-        if applied is not None and applied.verdict == "refuted" and doubted_by(words):
+        applied = self._applied(link.left, link.right, link.item) if link.k == 0 else None
+        if applied is not None and applied.verdict == "refuted" and doubted_by(link.words):
             return replace(applied, verdict="undecided", why="it is false without the condition")
         if applied is not None:
             return applied
-        stacked = self._stacked(item, left, right) if k == 0 else None
+        stacked = self._stacked(link.item, link.left, link.right) if link.k == 0 else None
         if stacked is not None:
             return stacked
-        derived = self._inverted(left, right, item) if k == 0 else None
+        derived = self._inverted(link.left, link.right, link.item) if link.k == 0 else None
         if derived is not None:
             return derived
-        derived = self._derived(left, right, item) if k == 0 else None
+        derived = self._derived(link.left, link.right, link.item) if link.k == 0 else None
         if derived is not None:
             return derived
-        if k == 0 and isinstance(bare(left), Derivative) and self._is_derived_anew(left, item):
+        if (
+            link.k == 0
+            and isinstance(bare(link.left), Derivative)
+            and self._is_derived_anew(link.left, link.item)
+        ):
             return Found("undecided", "it may be the derivative of another number than before")
-        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
-        if known and isinstance(bare(right), Grid) and not is_value(known[0].rhs):
-            found = self.judge.in_numbers(left, right, item.line)
+        known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
+        if known and isinstance(bare(link.right), Grid) and not is_value(known[0].rhs):
+            found = self.judge.in_numbers(link.left, link.right, link.item.line)
             if found is not None:
                 return found
-        restated = self._restated(item, left, right) if announced else None
+        restated = self._restated(link.item, link.left, link.right) if announced else None
         if restated is not None:
             return restated
         return None
 
     def _as_definition(self, link: Link) -> Found | None:
         """Return the verdict on an equation that defines one of its sides, or None."""
-        item = link.item
-        k = link.k
-        left = link.left
-        right = link.right
-        words = link.words
-        first = link.first
         announced = link.first and announces_definition(link.words)
-        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
-        if k == 0 and self._defines(left, right, announced, item.line):
+        known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
+        if link.k == 0 and self._defines(link.left, link.right, announced, link.item.line):
             said = (
-                self._said_again(item, left, right)
-                or self._of_part(item, left, right)
-                or self._unrolled(item, left, right)
+                self._said_again(link.item, link.left, link.right)
+                or self._of_part(link.item, link.left, link.right)
+                or self._unrolled(link.item, link.left, link.right)
             )
-            if said is None and self._is_given_a_constant(left, right, item.line):
-                given = Hypothesis(left, right, f"line {item.line}", False, item.line)
-                sentence = is_of_a_moment(words)
-                end = self.document.sentence_end(item.formula) if sentence else None
-                end = self.document.next_heading(item.line) if end is None else end
-                self.moments[latex(bare(left))] = end, given
-            elif said is None and first and self._is_case(left, words, item.line):
-                self.cases[latex(bare(left))] = item.line
+            if said is None and self._is_given_a_constant(link.left, link.right, link.item.line):
+                given = Hypothesis(
+                    link.left, link.right, f"line {link.item.line}", False, link.item.line
+                )
+                sentence = is_of_a_moment(link.words)
+                end = self.document.sentence_end(link.item.formula) if sentence else None
+                end = self.document.next_heading(link.item.line) if end is None else end
+                self.moments[latex(bare(link.left))] = end, given
+            elif (
+                said is None and link.first and self._is_case(link.left, link.words, link.item.line)
+            ):
+                self.cases[latex(bare(link.left))] = link.item.line
             if said is not None and said.verdict == "proved":
-                self.context.define(bare(left), right, item.line)
+                self.context.define(bare(link.left), link.right, link.item.line)
             before = known[0].line if known and said is None else 0
-            found = said or self._definition(item, left, right)
-            if before and found.is_wrong and self._is_of_another_case(item, found, before):
+            found = said or self._definition(link.item, link.left, link.right)
+            if before and found.is_wrong and self._is_of_another_case(link.item, found, before):
                 return replace(found, verdict="undecided", why=OTHER_CASE)
             return found
         if (
-            k == 0
-            and isinstance(bare(right), Name)
-            and self._is_new(right)
-            and not (occurs(bare(right), left))
+            link.k == 0
+            and isinstance(bare(link.right), Name)
+            and self._is_new(link.right)
+            and not (occurs(bare(link.right), link.left))
         ):
-            return self._definition(item, right, left)
+            return self._definition(link.item, link.right, link.left)
         return None
 
     def _as_assumption(self, link: Link) -> Found | None:
         """Return the verdict on what a sentence assumes or decomposes, or None."""
-        item = link.item
-        statement = link.statement
-        left = link.left
-        right = link.right
-        words = link.words
-        first = link.first
-        source = link.item.formula.tex
-        here = statement is item.statements[0]
-        if here and assumes(words) and not isinstance(bare(statement.terms[0]), Name | Apply):
-            shape = self.judge.shapes([left, right], item.line, source)
+        here = link.statement is link.item.statements[0]
+        if (
+            here
+            and assumes(link.words)
+            and not isinstance(bare(link.statement.terms[0]), Name | Apply)
+        ):
+            shape = self.judge.shapes(
+                [link.left, link.right], link.item.line, link.item.formula.tex
+            )
             return shape or Found("definition", "it is assumed")
-        if self._is_assumed(left, right, item.line):
+        if self._is_assumed(link.left, link.right, link.item.line):
             return Found("definition", "it is assumed")
-        product = factored(left, right, words, item.line) if first else None
+        product = (
+            factored(link.left, link.right, link.words, link.item.line) if link.first else None
+        )
         defined = self.context.definitions.keys()
-        if product is not None and self.judge.shapes([left, right], item.line, source) is not None:
+        if (
+            product is not None
+            and self.judge.shapes([link.left, link.right], link.item.line, link.item.formula.tex)
+            is not None
+        ):
             product = None  # as with the square of a rectangular matrix
-        if product is not None and not {latex(e) for e in walk(right)} & defined:
+        if product is not None and not {latex(e) for e in walk(link.right)} & defined:
             self.context.factorisations.append(product)
             return Found("definition", "it says what a product is")
         return None
 
     def _as_claim(self, link: Link) -> Found:
         """Return the verdict on an equation that is decided, with what its symbols then are."""
-        item = link.item
-        k = link.k
-        left = link.left
-        right = link.right
-        words = link.words
-        first = link.first
-        source = link.item.formula.tex
-        found = computed(self.context, left, right, item.line) or self.judge.claim(
-            left, right, item.line, source
+        found = computed(self.context, link.left, link.right, link.item.line) or self.judge.claim(
+            link.left, link.right, link.item.line, link.item.formula.tex
         )
-        if k and COMMUTE in found.why and self._is_a_step([left, right], item.line):
+        if (
+            link.k
+            and COMMUTE in found.why
+            and self._is_a_step([link.left, link.right], link.item.line)
+        ):
             return replace(found, verdict="refuted", why=f"{DIFFER}: {found.why}")
-        if k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
-            solved = self._by_recurrence(item, left, right)
+        if link.k == 0 and found.verdict in ("undecided", "needs-hypothesis"):
+            solved = self._by_recurrence(link.item, link.left, link.right)
             if solved is not None and solved.is_wrong:
                 return solved
             found = solved or found
         open_ = found.verdict in ("refuted", "undecided", "needs-hypothesis")
-        if open_ and self.document.has_rotations and rotated_rightly(left, right):
+        if open_ and self.document.has_rotations and rotated_rightly(link.left, link.right):
             return Found("needs-hypothesis", "true where rotations add their angles")
-        if k == 0 and found.verdict == "proved":
-            self._declare_again(bare(left), item.line)
-        if first and found.why.startswith(ASSUMPTION):
-            concluded = is_concluded(words)
-            if concluded or SO_THAT.search(words):
-                found = self._concluded_from_definitions(item, left, right) or found
+        if link.k == 0 and found.verdict == "proved":
+            self._declare_again(bare(link.left), link.item.line)
+        if link.first and found.why.startswith(ASSUMPTION):
+            concluded = is_concluded(link.words)
+            if concluded or SO_THAT.search(link.words):
+                found = self._concluded_from_definitions(link.item, link.left, link.right) or found
             if concluded and found.why.startswith(ASSUMPTION):
-                found = self._concluded(item, left, right) or found
-        if k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
-            new = self._introduced(left, right)
+                found = self._concluded(link.item, link.left, link.right) or found
+        if link.k == 0 and found.verdict in ("undecided", "needs-hypothesis", "refuted"):
+            new = self._introduced(link.left, link.right)
             if new:
-                self.introduced |= dict.fromkeys(new, item.line)
-                given = Hypothesis(left, right, f"line {item.line}", True, item.line)
+                self.introduced |= dict.fromkeys(new, link.item.line)
+                given = Hypothesis(
+                    link.left, link.right, f"line {link.item.line}", True, link.item.line
+                )
                 self.context.hypotheses.append(given)
                 return Found("definition", f"it introduces {', '.join(new)}")
-        if k == 0 and self._describes(left, right, item.line):
-            given = Hypothesis(left, right, f"line {item.line}", True, item.line)
+        if link.k == 0 and self._describes(link.left, link.right, link.item.line):
+            given = Hypothesis(
+                link.left, link.right, f"line {link.item.line}", True, link.item.line
+            )
             self.context.hypotheses.append(given)
             return Found("definition", "it says what a symbol is that was just introduced")
         return self._qualified(link, found)
 
     def _qualified(self, link: Link, found: Found) -> Found:
         """Return a verdict, unless words or other definitions excuse what is called wrong."""
-        item = link.item
-        statement = link.statement
-        k = link.k
-        left = link.left
-        right = link.right
         words = link.words
-        first = link.first
-        source = link.item.formula.tex
-        known = self.context.definitions.get(latex(bare(left))) if k == 0 else None
-        elsewhere = known is not None and not self.context.in_scope(known[0].line, item.line)
+        known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
+        elsewhere = known is not None and not self.context.in_scope(known[0].line, link.item.line)
         if elsewhere and found.verdict != "proved":
-            self.context.definitions.pop(latex(bare(left)))
-            return self._definition(item, left, right)
-        conditional = any(each.after for each in item.statements)
-        if conditional and statement.after in CONDITIONS and found.verdict != "proved":
+            self.context.definitions.pop(latex(bare(link.left)))
+            return self._definition(link.item, link.left, link.right)
+        conditional = any(each.after for each in link.item.statements)
+        if conditional and link.statement.after in CONDITIONS and found.verdict != "proved":
             return Found("definition", "it is a condition")
-        accused = found.verdict in ("refuted", "shape") and first
-        if accused and says_what_a_word_means(words, left, right):
+        accused = found.verdict in ("refuted", "shape") and link.first
+        if accused and says_what_a_word_means(words, link.left, link.right):
             return Found("definition", "it says what a word means")
-        if has_condition_after(self.document, item.formula):
-            conditional = conditional or not self._is_slip_in_words(item, found)
+        if has_condition_after(self.document, link.item.formula):
+            conditional = conditional or not self._is_slip_in_words(link.item, found)
         if (
             is_conditional(words)
             and not conditional
-            and self._condition_is_used(item, found, [left, right])
+            and self._condition_is_used(link.item, found, [link.left, link.right])
         ):
             words = ""
         if found.verdict == "refuted" and (conditional or is_conditional(words)):
@@ -463,37 +458,59 @@ class Equalities(DefinedSides):
             return replace(
                 found, verdict="undecided", why="it is false, and the sentence denies something"
             )
-        begins = item.formula.tex[: left.span[0]]
-        named = isinstance(bare(left), Name) and is_named_in_words(begins)
-        if found.verdict in ("refuted", "shape") and k == 0 and named:
+        begins = link.item.formula.tex[: link.left.span[0]]
+        named = isinstance(bare(link.left), Name) and is_named_in_words(begins)
+        if found.verdict in ("refuted", "shape") and link.k == 0 and named:
             why = "its left side is named in words"
             return replace(found, verdict="undecided", why=why)
-        again = found.verdict == "shape" and k == 0 and self._is_again(left, right, item)
-        if again and self._misfit_within(item, right) is None:  # what conforms may define it anew
+        again = (
+            found.verdict == "shape"
+            and link.k == 0
+            and self._is_again(link.left, link.right, link.item)
+        )
+        if (
+            again and self._misfit_within(link.item, link.right) is None
+        ):  # what conforms may define it anew
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
-        if found.verdict == "shape" and k == 0 and self._is_other(left, right, item):
+        if (
+            found.verdict == "shape"
+            and link.k == 0
+            and self._is_other(link.left, link.right, link.item)
+        ):
             return replace(found, verdict="undecided", why=f"{found.why}; it is defined otherwise")
-        if found.is_wrong and known and self._is_of_another_case(item, found, known[0].line):
-            end, text = self.document.next_heading(item.line), latex(bare(left))
+        if found.is_wrong and known and self._is_of_another_case(link.item, found, known[0].line):
+            end, text = self.document.next_heading(link.item.line), latex(bare(link.left))
             self.suspended[text] = end, self.context.definitions.pop(text)
-            self.context.define(bare(left), right, item.line)
+            self.context.define(bare(link.left), link.right, link.item.line)
             return replace(found, verdict="undecided", why=OTHER_CASE)
-        if found.verdict == "refuted" and k == 0 and self._redefines(left, right, item):
+        if (
+            found.verdict == "refuted"
+            and link.k == 0
+            and self._redefines(link.left, link.right, link.item)
+        ):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
-        if found.verdict == "refuted" and k == 0 and _is_of_a_form(left, right):
-            why = f"it may say what {source[slice(*left.span)]} is"
+        if found.verdict == "refuted" and link.k == 0 and _is_of_a_form(link.left, link.right):
+            why = f"it may say what {link.item.formula.tex[slice(*link.left.span)]} is"
             return replace(found, verdict="needs-hypothesis", why=why)
-        last = k + 2 == len(statement.terms) and statement is item.statements[-1]
-        if found.verdict == "refuted" and last and self._has_unit(item, left, right):
+        last = (
+            link.k + 2 == len(link.statement.terms) and link.statement is link.item.statements[-1]
+        )
+        if found.verdict == "refuted" and last and self._has_unit(link.item, link.left, link.right):
             return replace(found, verdict="undecided", why="a unit follows the number")
-        if found.verdict == "refuted" and k == 0 and self._may_be_redefined(left, right, item):
+        if (
+            found.verdict == "refuted"
+            and link.k == 0
+            and self._may_be_redefined(link.left, link.right, link.item)
+        ):
             return replace(found, verdict="undecided", why="its left side may be defined again")
-        if found.verdict == "refuted" and EXPECTATION.search(source):
+        if found.verdict == "refuted" and EXPECTATION.search(link.item.formula.tex):
             return replace(found, verdict="undecided", why="an expectation is not in the language")
-        if found.verdict == "refuted" and self._has_values(left, right, found.why, item.line):
+        if found.verdict == "refuted" and self._has_values(
+            link.left, link.right, found.why, link.item.line
+        ):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
-        if found.verdict == "refuted" and open_ and self._loose(left, right):
+        if found.verdict == "refuted" and open_ and self._loose(link.left, link.right):
             why = "it is false in general, and follows from something that is not read"
             return replace(found, verdict="undecided", why=why)
         return found

@@ -50,7 +50,6 @@ from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
 from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.suggestions import folded, suggestion
-from otimes.proofs.documents.terms import MAY_BE_A_FUNCTION, before_brackets
 from otimes.proofs.documents.under_hypotheses import offered
 
 TRACES = ("tr", "Tr", "trace", "Trace")
@@ -110,14 +109,8 @@ class FalseClaim:
 
     def _of_a_function(self) -> Found | None:
         r"""Return the verdict "undecided" where a letter may be a function: `N(A^T A) = N(A)`."""
-        head = before_brackets([self.lhs, self.rhs])
-        if head is None or latex(head) in self.context.definitions or self._is_declared(head):
-            return None
-        return Found("undecided", MAY_BE_A_FUNCTION.format(latex(head)))
-
-    def _is_declared(self, name: Name) -> bool:
-        known = self.symbols.lookup(name)[1]
-        return known is not None and bool(known.line or known.rows or known.trusted)
+        why = self.context.maybe_function([self.lhs, self.rhs], self.symbols)
+        return Found("undecided", why) if why else None
 
     def _of_given_values(self) -> Found | None:
         """Return the verdict "undecided" on a claim that may only give a scalar its value."""

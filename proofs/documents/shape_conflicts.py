@@ -26,7 +26,6 @@ from otimes.proofs.documents.declarations import CLOSE, Declarations
 from otimes.proofs.documents.every_reading import in_every_reading
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.suggestions import Edit, suggestion
-from otimes.proofs.documents.terms import MAY_BE_A_FUNCTION, before_brackets
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
 LITTLE = 0.5  # units of work for edits of a claim of which little is declared
@@ -219,12 +218,8 @@ class ShapeConflicts:
         return replace(found, why=f"{error}{self._lines(terms, line)}")
 
     def _of_a_function(self, terms: Sequence[Node], line: int) -> str:
-        head = before_brackets(terms)
-        if head is None or latex(head) in self.context.definitions:
-            return ""
-        known = self.context.symbols_at(line).lookup(head)[1]
-        declared = known is not None and (known.line or known.rows or known.trusted)
-        return "" if declared else f"; {MAY_BE_A_FUNCTION.format(latex(head))}"
+        why = self.context.maybe_function(terms, self.context.symbols_at(line))
+        return f"; {why}" if why else ""
 
     def _of_an_action(self, terms: Sequence[Node], line: int) -> str:
         """Return that A ⊗ W may act on a matrix from both sides, where it stands before one."""
