@@ -216,19 +216,22 @@ class Expressions(Atoms):
         if arrow:
             self.take()
         below: list[Token] = []
+        above: list[Token] = []
         while self.is_at("_", "^"):
             sign = self.take().text
             script = [] if self.here is None else self._below() if sign == "_" else self._script()
-            below = script if sign == "_" else below
+            below, above = (script, above) if sign == "_" else (below, script)
         follows = self.begins_factor()
         self.at = mark
         texts = [token.text for token in below]
         ranged = bool({"=", r"\in", r"\le", "<"} & set(texts))
         after = [token.text for token in self.tokens[self.at :]]
-        lost = after[3:4] == ["="] and after[5:6] == ["^"]  # the braces of `\Sigma_{h=1}^H`
+        # the braces of `\Sigma_{h=1}^H`
+        lost = after[3:4] == ["="] and after[4:5] in (["0"], ["1"]) and after[5:6] == ["^"]
+        operated = bool(split_operations(above)[0])  # `\Sigma_j^{-1}` is a matrix
         usual = "abcdefghijklmnopqrstuvwxyz" if self.plain else "hijklmnpqstuv"
         index = len(below) == 1 and below[0].kind == "letter" and texts[0] in usual
-        return arrow or ranged or (index and (follows or lost))
+        return arrow or ranged or (index and (follows or lost) and not operated)
 
     def indexed(self) -> Node:
         start = self.at

@@ -237,8 +237,14 @@ class Names(ABC):
         if known.kind in ("size", "index"):
             return self._size_as_number(e, known)
         if known.kind == "matrix" and self._is_entry(e):
+            if self._is_of_members(known):
+                return self._unknown(e, self.quoted(e))
             return self._entry_of_name(e, known)
         return self._symbol(e, key, known)
+
+    def _is_of_members(self, known: Declared) -> bool:
+        """Return whether `S_i` is declared, so that `S_{p,i}` may be a matrix and no entry."""
+        return not self.symbols.printed and re.fullmatch(r"[^_]*_[a-z]", known.full) is not None
 
     def _is_size(self, e: Name) -> bool:
         return text_of(e) in self.sizes
@@ -382,6 +388,10 @@ class Names(ABC):
         from otimes.algebra.notation.parser import parse_formula
 
         statements = parse_formula(text, plain="\\" not in text)
+        if any(statement.relations for statement in statements):
+            raise NotationError(
+                f"the function that is 1 where {text} is not in the language", e.span
+            )
         size = size_of(statements[0].terms[0]) if len(statements) == 1 else None
         if self.symbols.printed and len(statements) == 1 and (size is None or len(size) > 1):
             size = formula_size(statements[0].terms[0])  # in any order, as printed

@@ -76,10 +76,13 @@ class Operations(Printed):
                 self.wholes.append(inner.shape)
         return Typed(inner.shape, inner.build, e.span, inner.known, inner.literal)
 
-    def sum(self, e: Sum) -> Typed:
+    def sum(self, e: Sum, entrywise: bool = False) -> Typed:
+        """Read a sum; as a factor of a product entry by entry, `1 - P` has ones for the 1."""
         if not {*e.signs} <= {"", "+", "-"}:
             raise NotationError("± states two things at once", e.span)
         found = [self.infer(term) for term in e.terms]
+        if entrywise:
+            found = self._with_ones_for_numbers(found)
         for (a, b), (x, y) in zip(pairwise(found), pairwise(e.terms), strict=True):
             if (a.literal and b.shape is not None) or (b.literal and a.shape is not None):
                 literal = a if a.literal else b
@@ -102,6 +105,17 @@ class Operations(Printed):
             return matadd(*signed) if len(signed) > 1 else signed[0]
 
         return Typed(None if mixed else shape, build, e.span, known)
+
+    def _with_ones_for_numbers(self, found: list[Typed]) -> list[Typed]:
+        """Return the terms of a sum with matrices of ones in place of the number 1."""
+        shape = next((each.shape for each in found if each.shape is not None), None)
+        if shape is None:
+            return found
+
+        def ones() -> Any:
+            return OneMatrix(*map(self.solver.expression, shape))
+
+        return [Typed(shape, ones, each.span) if each.literal == "1" else each for each in found]
 
     def product(self, e: Product) -> Typed:
         if any(pair[0] == "/" for pair in pairwise(e.marks)):
@@ -244,10 +258,16 @@ class Operations(Printed):
 
         return Typed(ends, build, e.span)
 
+    def _factor_of(self, e: Tensor, factor: Node) -> Typed:
+        inner = bare(factor)
+        if e.mark == r"\odot" and isinstance(inner, Sum):
+            return self.sum(inner, entrywise=True)
+        return self.infer(factor)
+
     def tensor(self, e: Tensor) -> Typed:
         if e.mark not in DECIDED:
             raise NotationError(f"{e.mark} is not in the language", e.span)
-        found = [self.infer(factor) for factor in e.factors]
+        found = [self._factor_of(e, factor) for factor in e.factors]
         if any(not typed.known for typed in found):
             return self._unknown(e, "the product")
         for typed, node in zip(found, e.factors, strict=True):
@@ -332,7 +352,10 @@ class Operations(Printed):
             raise NotationError("a pseudo-inverse under a sum is not in the language", e.span)
         self.doubts.append(f"{self.quoted(e)} was taken as a matrix of its own")
         text = f"{text_of(name)}⁺"
-        return self._matrix_symbol(name, text, base.shape[::-1], Declared("matrix"))
+        rows, cols = map(self.solver.resolved, base.shape)
+        # `x^+` is the next value of a vector, more often than its pseudo-inverse
+        shape = (self.solver.fresh(), self.solver.fresh()) if ONE in (rows, cols) else (cols, rows)
+        return self._matrix_symbol(name, text, shape, Declared("matrix"))
 
     def _exponent(self, e: Power) -> Any:
         """Return an exponent: a small whole number, or one made of sizes if these are printed."""

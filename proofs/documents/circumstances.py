@@ -63,6 +63,8 @@ MEANING = re.compile(
     re.IGNORECASE,
 )
 KIND = re.compile(r"\b(?:matrix|matrices|operators?|maps?)\b", re.IGNORECASE)
+# An entry of a glossary: “**symmetric** $A = A^T$; **orthogonal**: $Q^T Q = I$”.
+ENTRY = re.compile(rf"(?:^|[;.])\W*{MEANING.pattern}\W*$", re.IGNORECASE)
 DEFINING = re.compile(
     r"\b(?:define[ds]?|denote[ds]?|denoting|(?<!can )(?<!may )(?<!could )write|writing|set|where|"
     r"here|let|call)\b"
@@ -180,7 +182,8 @@ def follows_from_more(words: str) -> bool:
 
 def says_what_a_word_means(words: str, lhs: Node, rhs: Node) -> bool:
     """Return whether an equation about one symbol says what a word such as “symmetric” means."""
-    return bool(MEANING.search(words) and KIND.search(words) and assumed(lhs, rhs))
+    says = (MEANING.search(words) and KIND.search(words)) or ENTRY.search(words)
+    return bool(says and assumed(lhs, rhs))
 
 
 def is_of_differentials(lhs: Node, rhs: Node) -> bool:

@@ -31,6 +31,7 @@ from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.circumstances import (
     CONDITIONAL,
     EXPECTATION,
+    SUPPOSED,
     announces_definition,
     doubted_by,
     follows_from_more,
@@ -108,6 +109,7 @@ class Equalities(DefinedSides):
         self.cases: dict[str, int] = {}  # symbols that have a value for one paragraph, with lines
         self.moments: dict[str, tuple[int, Hypothesis]] = {}  # constants of a sentence or section
         self.suspended: dict[str, tuple[int, list[Definition]]] = {}  # by those of another case
+        self.unused: list[tuple[int, set[str]]] = []  # lines of assumptions that no rule can use
 
     def _is_a_step(self, sides: Sequence[Node], line: int) -> bool:
         """Return whether a later link of a chain, of declared symbols only, assumes nothing."""
@@ -225,13 +227,24 @@ class Equalities(DefinedSides):
         """Return the verdict on an equation of a chain: the first that one of the rules gives."""
         words = without_existence(plain_words(self.document.sentence_before(item.formula)))
         link = Link(item, statement, k, words)
-        return (
+        found = (
             self._outright(link)
             or self._by_its_left_side(link)
             or self._as_definition(link)
             or self._as_assumption(link)
             or self._as_claim(link)
         )
+        if found.verdict in ("needs-hypothesis", "undecided") and SUPPOSED.search(words):
+            self.unused.append((item.line, keys_in(link.left) | keys_in(link.right)))
+        return found
+
+    def _unused_assumption(self, link: Link) -> int:
+        """Return the line of an assumption about both sides that no rule can use, or 0."""
+        mine = keys_in(link.left) | keys_in(link.right)
+        for line, keys in self.unused:
+            if mine & keys and self.context.together(line, link.item.line):
+                return line
+        return 0
 
     def _outright(self, link: Link) -> Found | None:
         """Return the verdict on shapes, sizes, values and the like, None on another equation."""
@@ -512,6 +525,9 @@ class Equalities(DefinedSides):
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
         if found.verdict == "refuted" and open_ and self._loose(link.left, link.right):
             why = "it is false in general, and follows from something that is not read"
+            return replace(found, verdict="undecided", why=why)
+        if found.verdict == "refuted" and (line := self._unused_assumption(link)):
+            why = f"it is false in general, and the assumption on line {line} cannot be used"
             return replace(found, verdict="undecided", why=why)
         return found
 

@@ -81,7 +81,8 @@ def in_every_reading(
             as_numbers = [_letter(text) for text, kind in kinds.items() if kind == "scalar"]
             if error is None and as_numbers and VECTORS.issuperset(as_numbers):
                 continue  # a letter for vectors is no number without need
-            if error is None and (conforming or errors) and _has_greek_vector(kinds):
+            a_vector = _has_greek_vector(kinds) and not _has_function_values(lhs, rhs, kinds)
+            if error is None and (conforming or errors) and a_vector:
                 continue  # nor is a Greek letter a vector whose rows are repeated
             unusual = error is None and conforming and not _is_usual((kinds, trial))
             if unusual and _adds_a_vector(lhs, rhs, trial, source):
@@ -142,9 +143,11 @@ def _has_open_function(terms: Sequence[Node], symbols: Symbols) -> bool:
 def misfit(lhs: Node, rhs: Node, symbols: Symbols) -> Found | None:
     """Return the shape error of terms that do not conform, whatever Greek letters stand for."""
     errors: list[str] = []
-    greek = any(map(_is_small_greek, symbols_in(rhs))) and not _is_small_greek(bare(lhs))
+    name = bare(lhs)
+    greek = any(map(_is_small_greek, symbols_in(rhs))) and not _is_small_greek(name)
+    is_new = isinstance(name, Name) and symbols.lookup(name)[1] is None
     for kinds, trial in readings(lhs, rhs, symbols) if greek else ():
-        error = shape_error([lhs, rhs], trial)
+        error = shape_error([rhs] if is_new else [lhs, rhs], trial)
         if error is None and errors and _has_greek_vector(kinds):
             continue
         if not error:
@@ -160,6 +163,13 @@ def _is_small_greek(node: Node) -> bool:
 def _has_greek_vector(kinds: dict[str, Kind]) -> bool:
     greek = (kind for text, kind in kinds.items() if _letter(text) == "\\")
     return any(kind in ("column", "row") for kind in greek)
+
+
+def _has_function_values(lhs: Node, rhs: Node, kinds: dict[str, Kind]) -> bool:
+    r"""Return whether the only Greek vectors of a reading are values of functions: `\sigma(z)`."""
+    parts = (e for side in (lhs, rhs) for e in walk(side))
+    functions = {latex(e.function) for e in parts if isinstance(e, Apply)}
+    return not _has_greek_vector({t: kind for t, kind in kinds.items() if t not in functions})
 
 
 def _letter(text: str) -> str:

@@ -44,6 +44,7 @@ from otimes.proofs.documents.declared_in_formulas import declared_by, functions_
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import with_columns_of_ones
 from otimes.proofs.documents.signs import QUANTITIES, consistent, signs_of
+from otimes.proofs.documents.small_t import transposes_by_t, with_capital_t
 from otimes.proofs.documents.source import Document, Formula
 
 MOST = 12_000  # formulas of one document that are read
@@ -66,6 +67,7 @@ def read_items(document: Document, context: Context) -> list[Item]:
     functions = context.base.functions
     context.base.values |= values_in(formula.tex for formula in document.formulas)
     values = context.base.values - functions
+    by_t = transposes_by_t([formula.tex for formula in document.formulas])
     items: list[Item] = []
     for k, formula in enumerate(document.formulas):
         if k < MOST:
@@ -77,7 +79,8 @@ def read_items(document: Document, context: Context) -> list[Item]:
                 raise NotationError(f"the document has {many}: the first {MOST:,} are read")
             if formula.problem:
                 raise NotationError(formula.problem)
-            statements = parse_formula(formula.tex, functions, plain=formula.plain, values=values)
+            tex = with_capital_t(formula.tex) if by_t else formula.tex
+            statements = parse_formula(tex, functions, plain=formula.plain, values=values)
             items.append(Item(formula, line, statements))
         except NotationError as error:
             items.append(Item(formula, line, [], error))

@@ -64,6 +64,9 @@ GRID = re.compile(
 BREAK = re.compile(r"(?<!\\)&|\\\\(?:\s*\[[^\]]*\])?")
 COMMENT = re.compile(r"(?:&|\\q?quad|\s)*(?:\\(?:text|tag)\{[^{}]*\}\s*)+\\\\")  # at a row's end
 MACRO = re.compile(r"\\[A-Za-z]+")
+MACROS = re.compile(
+    r"\s*\\(?:(?:new|renew|provide)command|def|let|DeclareMathOperator|definecolor)\b"
+)
 DEFINES = frozenset((":=", r"\triangleq", r"\leftarrow", r"\mapsto"))
 STATES = re.compile(r"=|≈|∈|←|\\(?:approx|in|leftarrow|triangleq|equiv|le|leq|ge|geq)\b")
 
@@ -168,7 +171,7 @@ class LinkChecker(Equalities):
     def _states(self, item: Item) -> bool:
         """Return whether a formula that was not read may state something."""
         tex = item.formula.tex
-        if re.fullmatch(r"\s*\\[A-Za-z]+\s*", tex):  # a sign by itself
+        if re.fullmatch(r"\s*\\[A-Za-z]+\s*", tex) or MACROS.match(tex):  # a sign by itself
             return False
         unbalanced = any(tex.count(a) != tex.count(b) for a, b in ("()", "{}"))
         return bool(STATES.search(tex)) or item.formula.display or unbalanced

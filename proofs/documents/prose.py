@@ -472,7 +472,8 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         line = _line(prose, match)
         plain = [(name, Declared("scalar", line=line)) for name in prose.names(match[0])]
         for name, declared in (*plain, *prose.compared(match[0], line)):
-            yield _said(prose, name, declared, match)
+            if not _is_entry(name):
+                yield _said(prose, name, declared, match)
     for match in IS_QUANTITY.finditer(text):
         line = _line(prose, match)
         plain = [(name, Declared("scalar", line=line)) for name in prose.names(match[0])]
@@ -483,6 +484,11 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         for name in prose.names(match[0]):
             # on which side matrices stand is the convention of the text, which it may change
             yield _said(prose, name, Declared("vector", line=_line(prose, match)), match)
+
+
+def _is_entry(name: Name) -> bool:
+    """Return whether a symbol is an entry of a matrix, as in “every scalar $Y_{ij}$”."""
+    return name.base[:1].isupper() and [slot.kind for slot in name.sub] == ["index", "index"]
 
 
 def _in_spaces(prose: Prose) -> Iterator[Said]:

@@ -110,8 +110,10 @@ def _index(node: Node, like: Name, place: tuple[str, int]) -> Affine | None:
         len(like.sup),
     ):
         return None
-    own = _slot(node, place)
     slots = list(getattr(node, place[0]))
+    if place[1] >= len(slots):
+        return None
+    own = _slot(node, place)
     slots[place[1]] = _slot(like, place)
     same = replace(node, sup=tuple(slots)) if place[0] == "sup" else replace(node, sub=tuple(slots))
     if same != like:
