@@ -55,6 +55,7 @@ from otimes.algebra.notation.tree import (
     Sum,
     Tensor,
     bare,
+    is_constant,
     latex,
     walk,
 )
@@ -202,7 +203,8 @@ def _upright(
     vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
     if not vectors:
         return made()
-    if vectors <= _of_diagonals(terms):  # diag(u) is the same for a row and a column
+    named = {e for e in vectors if not is_constant(e)}
+    if named and named <= _of_diagonals(terms):  # diag(u) is the same for a row and a column
         return made("column")
     said = {e: side for e in vectors if (side := symbols.side_of(_known(e, symbols)))}
     if said:

@@ -23,10 +23,10 @@ from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.signs import is_sign
+from otimes.proofs.documents.suggestions import SLIPS
 from otimes.proofs.documents.suppositions import supposes
 from otimes.proofs.documents.wrong_definitions import USED
 
-SLIPS = ("swap", "transpose", "sign", "index")  # edits that no other case explains
 NEAR = 6  # lines before a conclusion in which definitions are what it follows from
 DONE = (
     r"(?:replac|freez|froz|writ|stack|multipl|shift|rotat|permut|appl|append|insert|fold|merg|"

@@ -51,7 +51,6 @@ from otimes.proofs.documents.circumstances import (
 )
 from otimes.proofs.documents.closed_sums import by_recurrence
 from otimes.proofs.documents.conclusions import is_concluded
-from otimes.proofs.documents.conditions import SLIPS
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.defined_sides import DefinedSides
 from otimes.proofs.documents.factorisations import factored
@@ -63,6 +62,7 @@ from otimes.proofs.documents.recurrences import is_of
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.suggestions import SLIPS
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,

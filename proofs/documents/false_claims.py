@@ -50,7 +50,7 @@ from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.other_readings import by_columns, plainly_labelled
 from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.suggestions import folded, suggestion
-from otimes.proofs.documents.under_hypotheses import offered
+from otimes.proofs.documents.under_hypotheses import offered, with_definitions
 
 TRACES = ("tr", "Tr", "trace", "Trace")
 COMMUTE = "commute, which is an assumption"
@@ -265,7 +265,15 @@ class FalseClaim:
             if [latex(each.lhs), latex(each.rhs)] != itself
             and is_in_scope(self.context, each.origin, self.line)
         ]
-        return given, attempted(self.lhs, self.rhs, given, self.symbols)[0] if given else None
+        verdict = attempted(self.lhs, self.rhs, given, self.symbols)[0] if given else None
+        put = [with_definitions(self.context, each) for each in given]
+        if verdict is not None and verdict.status == "refuted" and put != given:
+            others = self.context.instances([self.lhs, self.rhs])
+            sides = self.lhs, self.rhs
+            a, b = (self.context.unfolded(side, {}, None, others) for side in sides)
+            defined, _ = attempted(a, b, put, self.symbols)
+            verdict = defined if defined is not None and defined.status != "refuted" else verdict
+        return given, verdict
 
     def _one_sided(self, about: Collection[str]) -> tuple[list[str], bool]:
         """Return the symbols on one side only, and whether they are sufficiently declared.

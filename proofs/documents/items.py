@@ -202,7 +202,7 @@ def labelled(items: Iterable[Item]) -> dict[str, list[int]]:
 def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
     """Return the capitals that are used as matrices, with ⊗ or a transpose, or are diagonal.
 
-    A small letter that is transposed is a vector.
+    A small letter that is transposed is a vector, and so is one of which a diagonal matrix is made.
     """
     items = [*items]
     found: dict[str, Declared] = {}
@@ -229,10 +229,23 @@ def confirmed(items: Iterable[Item]) -> dict[str, Declared]:
                     found[key_of(operand)] = Declared("matrix")
                 elif isinstance(e, Power) and isinstance(operand, Name) and is_small(operand):
                     found[key_of(operand)] = Declared("vector", trusted=False)
+            vector = _on_a_diagonal(e)
+            if vector is not None:
+                found.setdefault(key_of(vector), Declared("vector", trusted=False))
             number = _over_a_size(e)
             if number is not None:
                 found.setdefault(key_of(number), Declared("scalar"))
     return found
+
+
+def _on_a_diagonal(e: Node) -> Name | None:
+    r"""Return the small letter, Latin or Greek, of which `\mathrm{diag}(\gamma)` is a matrix."""
+    if not isinstance(e, Apply) or e.function.base not in ("diag", "Diag"):
+        return None
+    inner = bare(e.arguments[0]) if len(e.arguments) == 1 else None
+    if not isinstance(inner, Name) or is_matrix_like(inner) or inner.sub or inner.sup:
+        return None
+    return inner if len(inner.base) == 1 or inner.base[0] == "\\" else None
 
 
 def _over_a_size(e: Node) -> Name | None:

@@ -33,16 +33,19 @@ from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.assumptions import plain_words
 from otimes.proofs.documents.circumstances import (
     doubted_by,
+    has_condition_after,
 )
 from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.declared_again import declared_again, without
 from otimes.proofs.documents.declared_in_formulas import declared_as
 from otimes.proofs.documents.equalities import Equalities
+from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
+from otimes.proofs.documents.suggestions import SLIPS
 from otimes.proofs.documents.suspects import Use
 from otimes.proofs.documents.terms import (
     is_range,
@@ -142,7 +145,16 @@ class LinkChecker(Equalities):
                 if found is not None:
                     links[k] = self._equation(item, statement, k, found), found
                     yield links[k][0]
-            self.wrong.note(item, statement, links)
+            self.wrong.note(item, statement, links, self._slips(item))
+
+    def _slips(self, item: Item) -> list[str]:
+        """Return the kinds of edits that no words around a formula excuse, none of one in doubt."""
+        words = plain_words(self.document.sentence_before(item.formula))
+        doubted = doubted_by(words) or has_condition_after(self.document, item.formula)
+        conditional = any(statement.after for statement in item.statements)
+        if doubted or conditional or has_assumption(words):
+            return []
+        return [kind for kind in SLIPS if not self.context.is_excused(kind, item.line)]
 
     def _ones(self, name: Name, line: int) -> Node:
         """Return a column of ones, of as many entries as a symbol is declared with."""

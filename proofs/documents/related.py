@@ -28,6 +28,9 @@ def unread_relation(
         known = others[text] if text in others else context.definitions[text][0]
         if _is_read(known, symbols) or context.is_member(known.lhs):
             continue
+        whole = context.unfolded(known.rhs, {})  # a capital may be defined as a column
+        if whole != known.rhs and _is_read(replace(known, rhs=whole), symbols):
+            continue
         if context.lists_members(known):
             continue
         own = keys_in(known.lhs)

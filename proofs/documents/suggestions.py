@@ -40,6 +40,7 @@ from otimes.proofs.documents.attempts import TRIAL, is_proved
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import is_capital
 
+SLIPS = ("swap", "transpose", "sign", "index")  # edits that no other case explains
 MOST = 96  # edits that are tried
 MOST_WORK = 2.0  # units of work for the edits of one equation
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from otimes.algebra.budget import STEPS, steps_done
-from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, latex, walk
+from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, bare, latex, walk
 from otimes.proofs.documents.attempts import TRIAL, attempted
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.suggestions import edits_of, folded
@@ -80,22 +80,35 @@ def _with_whole(rhs: Node, edited: Node) -> Node:
 
 
 def use_of(context: Context, lhs: Node, rhs: Node, line: int) -> Use:
-    """Return an equation with the earlier definitions that it uses."""
+    """Return an equation with the definitions that it uses: earlier ones, or those after “where”.
+
+    It is none of them itself.
+    """
     used: dict[str, Definition] = {}
     others = context.instances([lhs, rhs])
+    for other in context.other_definitions([lhs, rhs], line):
+        for text, each in other.items():
+            if text not in context.definitions and each.line >= line:
+                others.setdefault(text, each)
     for side in (lhs, rhs):
         context.unfolded(side, used, None, others)
-    earlier = {text: each for text, each in used.items() if each.line < line}
-    return Use((lhs, rhs), earlier, line)
+    sides = [latex(bare(lhs)), latex(bare(rhs))]
+    other = {t: d for t, d in used.items() if [latex(bare(d.lhs)), latex(bare(d.rhs))] != sides}
+    return Use((lhs, rhs), other, line)
 
 
-def suspects(context: Context, use: Use) -> dict[Key, dict[str, Node]]:
-    """Return the right sides with one edit, by their LaTeX, that make an equation true."""
+def suspects(context: Context, use: Use, kinds: Collection[str] = ()) -> dict[Key, dict[str, Node]]:
+    """Return the right sides with one edit, by their LaTeX, that make an equation true.
+
+    `kinds` are those of the edits, all where it is empty.
+    """
     begun, mended = steps_done(), dict[Key, dict[str, Node]]()
     sizes = context.symbols_at(use.line).sizes()
     claim = [context.unfolded(side, {}, (), use.definitions) for side in use.sides]
     for _, each in sorted(use.definitions.items(), key=lambda pair: (-pair[1].line, pair[0])):
-        for edited in _edited(each, claim, sizes):
+        for kind, edited in _edited(each, claim, sizes):
+            if kinds and kind not in kinds:
+                continue
             if steps_done() - begun > MOST_WORK * STEPS:
                 break
             if use.is_true_with(context, key_to(each), edited):
@@ -103,14 +116,16 @@ def suspects(context: Context, use: Use) -> dict[Key, dict[str, Node]]:
     return mended
 
 
-def _edited(known: Definition, claim: Sequence[Node], sizes: set[str]) -> Iterator[Node]:
-    """Yield the right side of a definition with one edit."""
+def _edited(
+    known: Definition, claim: Sequence[Node], sizes: set[str]
+) -> Iterator[tuple[str, Node]]:
+    """Yield the right side of a definition with one edit, and the kind of the edit."""
     names = Counter(e for side in claim for e in walk(side) if isinstance(e, Name))
     whole = _whole(known.rhs)
     rhs = known.rhs if whole is None else whole.inner
     tried = {latex(rhs)}
-    for _, edited in edits_of(rhs, names, sizes):
+    for kind, edited in edits_of(rhs, names, sizes):
         text = latex(edited)
         if len(tried) <= MOST_EDITS and text not in tried:
             tried.add(text)
-            yield edited
+            yield kind, edited

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
@@ -12,6 +14,7 @@ from otimes.proofs.documents.attempts import attempted, named, symbols_in
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
+from otimes.proofs.documents.other_readings import with_columns_of_ones
 
 MOST_HYPOTHESES = 12
 # The sides of a claim, hypotheses, and the definitions that are substituted.
@@ -70,9 +73,10 @@ def by_hypotheses(
     sides = [(lhs, rhs)] + ([(left, right)] if definitions else [])
     if declared:
         attempts = [each for attempt in attempts for each in (attempt, [*declared, *attempt])]
-    for a, b in sides:
+    for k, (a, b) in enumerate(sides):
         for every in attempts:
-            verdict, reading = attempted(a, b, every, symbols)
+            given = [with_definitions(context, each) for each in every] if k else every
+            verdict, reading = attempted(a, b, given, symbols)
             if verdict is not None and verdict.status == "proved":
                 used = tuple(str(every[k]) for k in verdict.used)
                 if not used and (found := _first_proved([(a, b, [], definitions)], symbols)):
@@ -80,6 +84,14 @@ def by_hypotheses(
                 why = f"true given {'; '.join(used)}, which is not declared"
                 return Found("needs-hypothesis", why, reading=reading, hypotheses=used)
     return None
+
+
+def with_definitions(context: Context, given: Hypothesis) -> Hypothesis:
+    """Return a hypothesis with the definitions of its symbols put in, unless these say it."""
+    sides = [given.lhs, given.rhs]
+    others = context.instances(sides)
+    left, right = (context.unfolded(side, {}, None, others) for side in sides)
+    return given if latex(left) == latex(right) else replace(given, lhs=left, rhs=right)
 
 
 def offered(
@@ -92,8 +104,18 @@ def offered(
     }
     found = [*reversed(different.values())][:MOST_HYPOTHESES]
     sizes = symbols.sizes()
+    claim = _as_text(context, *with_columns_of_ones(lhs, rhs))
+    found = [each for each in found if _as_text(context, each.lhs, each.rhs) != claim]
     found = [each for each in found if not _is_decided(context, each, sizes)]
     return [each for each in found if _can_be_stated(lhs, rhs, each, symbols)]
+
+
+def _as_text(context: Context, lhs: Node, rhs: Node) -> tuple[str, str]:
+    """Return the sides of an equation with definitions put in, without brackets."""
+    others = context.instances([lhs, rhs])
+    sides = [latex(context.unfolded(side, {}, None, others)) for side in (lhs, rhs)]
+    left, right = (re.sub(r"[\s(){}]", "", side) for side in sides)
+    return left, right
 
 
 def _is_decided(context: Context, given: Hypothesis, sizes: set[str]) -> bool:

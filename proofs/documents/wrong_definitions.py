@@ -6,14 +6,15 @@ it uses and of which one edit makes it true. A definition by which another equat
 none of them.
 
 The fewest edits decide what is wrong. Where one edit of a definition makes every equation true that
-uses it, and these would need several edits themselves, the definition is called wrong, too.
+uses it, and these would need several edits themselves, the definition is called wrong, too. So is
+one that a single equation says a second time: one of the two is wrong.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import Name, Node, Statement, bare, latex
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.contradictions import is_false, mends_itself, named_in, restated
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.report import Equation
@@ -30,7 +32,9 @@ from otimes.proofs.documents.suspects import Key, Use, holds, suspects, use_of
 from otimes.proofs.documents.wrong_declarations import Judged
 
 USED = re.compile(r"\bas on line (\d+)")
+MOST_EDITED = 2  # definitions, each of which may be what is wrong
 MOST_USES = 12  # proved equations that are decided again with an edit
+OPEN = ("undecided", "needs-hypothesis")
 EQUALS = frozenset(("=", r"\equiv"))
 
 
@@ -40,16 +44,25 @@ class Mistake(NamedTuple):
     `used` are those that it uses, `mended` their right sides with an edit that makes it true, by
     their LaTeX, and `against` the lines of those that say otherwise. `statement` tells the links of
     one chain from others; `edits` is how many edits the chain needs if the definitions are right.
-    `closed`: nothing is free in it but sizes, so that it is about one definition alone.
+    `closed`: nothing is free in it but sizes, so that it is about one definition alone. `named` are
+    the definitions of the symbols in it. `open_`: it is not called wrong, but it is false with its
+    definitions, whatever its other symbols are.
     """
 
     equation: Equation
-    used: frozenset[Key]
+    use: Use
     mended: dict[Key, dict[str, Node]]
     against: tuple[int, ...]
     statement: int
     edits: int
     closed: bool
+    named: frozenset[Key]
+    open_: bool = False
+
+    @property
+    def used(self) -> frozenset[Key]:
+        """The definitions that it uses."""
+        return frozenset(self.use.keys)
 
 
 @dataclass(slots=True)
@@ -70,9 +83,16 @@ class WrongDefinitions:
     alone: dict[int, bool] = field(default_factory=dict)
 
     def note(
-        self, item: Item, statement: Statement, links: Mapping[int, tuple[Equation, Found]]
+        self,
+        item: Item,
+        statement: Statement,
+        links: Mapping[int, tuple[Equation, Found]],
+        slips: Collection[str] = (),
     ) -> None:
-        """Note the definitions of a chain, those that prove its links, and what is wrong in it."""
+        """Note the definitions of a chain, those that prove its links, and what is wrong in it.
+
+        `slips` are the kinds of edits of a definition which no words excuse where a link is open.
+        """
         for k, (equation, found) in links.items():
             sides = statement.terms[k], statement.terms[k + 1]
             use = Use(sides, {}, item.line)
@@ -90,29 +110,43 @@ class WrongDefinitions:
                 edits = 2 if its is not None and _is_supported(its) else 1
                 start = item.formula.offset(statement.span[0])
                 whole = _from_definition(use, statement, links, k)
-                self.wrong.append(
-                    Mistake(
-                        equation,
-                        frozenset(whole.keys),
-                        suspects(self.context, whole),
-                        found.against,
-                        start,
-                        edits,
-                        self._is_closed(use),
-                    )
-                )
+                mended = suspects(self.context, whole)
+                closed = self._is_closed(use)
+                at, names = found.against, named_in(use)
+                self.wrong.append(Mistake(equation, whole, mended, at, start, edits, closed, names))
                 if other is not None and beside < 0 and other.verdict == "definition":
                     left = latex(bare(statement.terms[k - 1]))
                     mended_side = found.suggestion.partition(" = ")[0]
                     self._call_wrong(other, f"{left} = {mended_side}", [equation])
+            elif statement.relations[k] in EQUALS and slips and found.verdict in OPEN:
+                use = use_of(self.context, *sides, item.line)
+                start = item.formula.offset(statement.span[0])
+                self._note_open(equation, use, start, slips)
             if statement.relations[k] in EQUALS:
                 self.judged.append(Judged(equation, use))
 
+    def _note_open(
+        self, equation: Equation, use: Use, statement: int, slips: Collection[str]
+    ) -> None:
+        """Note an equation that is open, if it is false with its definitions, and one is a slip."""
+        scope = self.context.in_scope
+        if not use.definitions or isinstance(bare(use.sides[0]), Name):
+            return  # it may be a second definition
+        if not all(scope(each.line, use.line) for each in use.definitions.values()):
+            return
+        if not is_false(self.context, use):
+            return
+        mended = suspects(self.context, use, slips)
+        if mended:
+            names = named_in(use)
+            self.wrong.append(Mistake(equation, use, mended, (), statement, 1, False, names, True))
+
     def name(self) -> None:
         """Name the definitions that may be wrong, with the equations that are called so."""
+        called = [each for each in self.wrong if not each.open_]
         firm = {key.line for use in self.proved for key in use.keys}
-        uses = Counter(line for each in self.wrong for line in {key.line for key in each.used})
-        for mistake in self.wrong:
+        uses = Counter(line for each in called for line in {key.line for key in each.used})
+        for mistake in called:
             edited = [key for key in mistake.mended if self._edits(key, mistake)]
             rows = {key.line for key in edited} | ({*mistake.against} - firm)
             shared = {key.line for key in mistake.used if uses[key.line] > 1} - firm
@@ -121,17 +155,36 @@ class WrongDefinitions:
             if rows:
                 self._relate(mistake.equation, sorted(rows))
         for key in sorted({key for each in self.wrong for key in each.mended}):
-            using = [each for each in self.wrong if key in each.used]
+            using = [each for each in called if key in each.used]
             edits = [self._edits(key, each) for each in using]
+            using += [each for each in self.wrong if each.open_ and key in each.mended]
+            edits += [self._edits(key, each) for each in using[len(edits) :]]
             common = [text for text in edits[0] if all(text in other for other in edits)]
             needed = {each.statement: 0 for each in using}
             for each in using:
                 needed[each.statement] = max(each.edits, needed[each.statement])
-            if common and sum(needed.values()) > 1 and key in self.defined:
+            if not common or key not in self.defined:
+                continue
+            several = sum(needed.values()) > 1
+            if several or self._is_contradicted(key, using):
                 said = f"{key.text} = {common[0]}"
-                self._call_wrong(self.defined[key], said, [each.equation for each in using])
+                false = [each.equation for each in using]
+                self._call_wrong(self.defined[key], said, false, several)
 
         self._call_closed()
+
+    def _is_contradicted(self, key: Key, using: Sequence[Mistake]) -> bool:
+        """Return whether equations contradict a definition, of which one must be wrong.
+
+        No edit of their own mends them, or they say it again, and it is the only definition that
+        they name of which an edit mends them.
+        """
+        for each in using:
+            edited = {k for k in each.mended if self._edits(k, each)}
+            again = edited & each.named == {key} and key in restated(self.context, each.use)
+            if not again and (len(edited) > MOST_EDITED or mends_itself(self.context, each.use)):
+                return False
+        return True
 
     def _call_closed(self) -> None:
         """Call a definition wrong that more equations about it alone contradict than follow."""
@@ -186,18 +239,25 @@ class WrongDefinitions:
         lines = self.document.named_lines(" or ".join(f"line {row}" for row in rows))
         equation.why = f"{equation.why}; or the definition on {lines} is wrong"
 
-    def _call_wrong(self, definition: Equation, edited: str, false: Sequence[Equation]) -> None:
-        """Call a definition wrong, an edit of which makes equations true."""
+    def _call_wrong(
+        self, definition: Equation, edited: str, false: Sequence[Equation], several: bool = True
+    ) -> None:
+        """Call a definition wrong, an edit of which makes equations true.
+
+        `several`: these would need several edits themselves; else one or the other is wrong.
+        """
         lines = [*dict.fromkeys(f"line {self.document.row(e.span[0])}" for e in false)]
         refuted = [each for each in false if each.verdict == "refuted"]
-        definition.verdict = "refuted" if refuted else "shape"
+        misfits = all(each.verdict == "shape" for each in false)
+        definition.verdict = "shape" if misfits else "refuted"
         definition.counterexample = refuted[0].counterexample if refuted else None
         definition.suggestion = edited
         definition.related = tuple((each.cell, each.line) for each in false)
         said = " and ".join([", ".join(lines[:-1]), lines[-1]] if lines[1:] else lines)
         contradict, them = ("contradict", "them") if lines[1:] else ("contradicts", "it")
         mended = f"; one edit of this definition makes {them} true" if edited else ""
-        definition.why = self.document.named_lines(f"{said} {contradict} this{mended}")
+        either = "" if several else ": one or the other is wrong"
+        definition.why = self.document.named_lines(f"{said} {contradict} this{either}{mended}")
 
 
 def _from_definition(

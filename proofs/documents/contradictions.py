@@ -1,0 +1,97 @@
+r"""An equation and a definition of which one must be wrong.
+
+Nothing singles one out where an equation says a definition a second time, by entries or by what it
+does to a state, and one edit of either makes them agree: `M = K^\top Q` and
+`(Q x)^\top (K y) = x^\top M y`. Then both are called wrong, each with the line of the other. Where
+no single edit of the equation helps, and one of the definition does, the definition is wrong.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from otimes.algebra.budget import STEPS, steps_done
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.symbols import key_of
+from otimes.algebra.notation.tree import Name, Node, latex, walk
+from otimes.proofs.documents.attempts import TRIAL, attempted, symbols_in
+from otimes.proofs.documents.context import Context
+from otimes.proofs.documents.questions import decide
+from otimes.proofs.documents.related import keys_in
+from otimes.proofs.documents.suggestions import edits_of
+from otimes.proofs.documents.suspects import MOST_WORK, Key, Use, holds, key_to
+
+
+def named_in(use: Use) -> frozenset[Key]:
+    """Return the definitions of symbols that an equation names, not those within definitions."""
+    names = {latex(e) for side in use.sides for e in walk(side)}
+    return frozenset(key_to(each) for text, each in use.definitions.items() if text in names)
+
+
+def restated(context: Context, use: Use) -> frozenset[Key]:
+    """Return the definitions that an equation says again: all their symbols are on its other side.
+
+    What is defined occurs once, on one side.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> from otimes.algebra.notation.symbols import Symbols
+    >>> from otimes.proofs.documents.context import Definition
+    >>> (defined, said, used) = parse_formula("M = K Q; M x = K Q x; M x = y")
+    >>> context, definition = Context(Symbols()), Definition(*defined.terms, 1)
+    >>> [len(restated(context, Use(each.terms, {"M": definition}, 2))) for each in (said, used)]
+    [1, 0]
+    """
+    sizes = context.symbols_at(use.line).sizes()
+    names = [Counter(latex(e) for e in walk(side)) for side in use.sides]
+    put = [context.unfolded(side, {}, (), use.definitions) for side in use.sides]
+    own = [keys_in(side) | keys_in(inner) for side, inner in zip(use.sides, put, strict=True)]
+    found: set[Key] = set()
+    for text, each in use.definitions.items():
+        parts = keys_in(context.unfolded(each.rhs, {}, (), use.definitions)) - sizes
+        here = [side[text] for side in names]
+        other = own[0 if here[1] else 1]
+        if sum(here) == 1 and parts <= other:
+            found.add(key_to(each))
+    return frozenset(found)
+
+
+def is_false(context: Context, use: Use) -> bool:
+    """Return whether exact numbers refute an equation with its definitions put in.
+
+    All is declared, but numbers that both sides have, and the hypotheses of the text hold.
+    """
+    sides = [context.unfolded(side, {}, (), use.definitions) for side in use.sides]
+    symbols = context.symbols_at(use.line)
+    try:
+        read = elaborate(sides, symbols)
+        verdict = decide(read.terms[0], read.terms[1], budget=TRIAL)
+    except OtimesError:
+        return False
+    if verdict.status != "refuted" or read.doubts:
+        return False
+    both = _keys(sides[0]) & _keys(sides[1])
+    if any(kind != "scalar" or key not in both for key, kind in read.undeclared.items()):
+        return False
+    given = context.declared_hypotheses(sides)
+    under = attempted(sides[0], sides[1], given, symbols)[0] if given else verdict
+    return under is not None and under.status == "refuted"
+
+
+def mends_itself(context: Context, use: Use) -> bool:
+    """Return whether one edit of an equation makes it true with its definitions as they are."""
+    begun, sizes = steps_done(), context.symbols_at(use.line).sizes()
+    for k, side in enumerate(use.sides):
+        others = Counter(e for e in walk(use.sides[1 - k]) if isinstance(e, Name))
+        for _, edited in edits_of(side, others, sizes):
+            if steps_done() - begun > MOST_WORK * STEPS:
+                return False
+            sides = (edited, use.sides[1]) if k == 0 else (use.sides[0], edited)
+            put = [context.unfolded(each, {}, (), use.definitions) for each in sides]
+            if latex(sides[0]) != latex(sides[1]) and holds(context, put[0], put[1], use.line):
+                return True
+    return False
+
+
+def _keys(node: Node) -> set[str]:
+    return {key_of(e) for e in symbols_in(node) if isinstance(e, Name)}
