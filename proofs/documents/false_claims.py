@@ -272,7 +272,7 @@ class FalseClaim:
             sides = self.lhs, self.rhs
             a, b = (self.context.unfolded(side, {}, None, others) for side in sides)
             defined, _ = attempted(a, b, put, self.symbols)
-            verdict = defined if defined is not None and defined.status != "refuted" else verdict
+            verdict = defined if defined is not None and defined.status == "proved" else verdict
         return given, verdict
 
     def _one_sided(self, about: Collection[str]) -> tuple[list[str], bool]:

@@ -166,7 +166,8 @@ class Judge:
         if not used.keys() & given.keys():
             return None
         parts = [e for side in (a, b) for e in walk(side)]
-        if any(isinstance(e, Name) and not is_constant(e) for e in parts):
+        functions = {e.function for e in parts if isinstance(e, Apply)}
+        if any(isinstance(e, Name) and not is_constant(e) for e in parts if e not in functions):
             return None
         if any(isinstance(e, Number) and "." in e.text for e in parts):
             return None  # rounded, perhaps

@@ -12,6 +12,7 @@ from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, bare, 
 from otimes.proofs.documents.attempts import TRIAL, attempted
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.suggestions import edits_of, folded
+from otimes.proofs.documents.terms import is_value
 
 MOST_WORK = 1.0  # units for the edits of all definitions that an equation uses
 MOST_EDITS = 40  # of one definition
@@ -88,7 +89,8 @@ def use_of(context: Context, lhs: Node, rhs: Node, line: int) -> Use:
     others = context.instances([lhs, rhs])
     for other in context.other_definitions([lhs, rhs], line):
         for text, each in other.items():
-            if text not in context.definitions and each.line >= line:
+            later = each.line >= line and not is_value(each.rhs)
+            if later and text not in context.definitions:
                 others.setdefault(text, each)
     for side in (lhs, rhs):
         context.unfolded(side, used, None, others)

@@ -44,25 +44,19 @@ class Mistake(NamedTuple):
     `used` are those that it uses, `mended` their right sides with an edit that makes it true, by
     their LaTeX, and `against` the lines of those that say otherwise. `statement` tells the links of
     one chain from others; `edits` is how many edits the chain needs if the definitions are right.
-    `closed`: nothing is free in it but sizes, so that it is about one definition alone. `named` are
-    the definitions of the symbols in it. `open_`: it is not called wrong, but it is false with its
-    definitions, whatever its other symbols are.
+    `closed`: nothing is free in it but sizes, so that it is about one definition alone. `open_`: it
+    is not called wrong, but it is false with its definitions, whatever its other symbols are.
     """
 
     equation: Equation
     use: Use
+    used: frozenset[Key]
     mended: dict[Key, dict[str, Node]]
     against: tuple[int, ...]
     statement: int
     edits: int
     closed: bool
-    named: frozenset[Key]
     open_: bool = False
-
-    @property
-    def used(self) -> frozenset[Key]:
-        """The definitions that it uses."""
-        return frozenset(self.use.keys)
 
 
 @dataclass(slots=True)
@@ -103,17 +97,20 @@ class WrongDefinitions:
                 if USED.search(found.why):
                     use = use_of(self.context, *sides, item.line)
                     self.proved.append(use)
+                if all(links[j][1].verdict == "proved" for j in range(1, k) if j in links):
+                    known = _from_definition(use, statement, links, 0, k)
+                    self.proved += [known] if known is not use else []
             elif found.is_wrong and statement.relations[k] in EQUALS:
                 use = use_of(self.context, *sides, item.line)
                 beside = _edited(found, sides)
                 other, its = links.get(k + beside, (equation, found)) if beside else (None, None)
                 edits = 2 if its is not None and _is_supported(its) else 1
                 start = item.formula.offset(statement.span[0])
-                whole = _from_definition(use, statement, links, k)
+                whole = _from_definition(use, statement, links, k - 1, k)
                 mended = suspects(self.context, whole)
                 closed = self._is_closed(use)
-                at, names = found.against, named_in(use)
-                self.wrong.append(Mistake(equation, whole, mended, at, start, edits, closed, names))
+                used, at = frozenset(whole.keys), found.against
+                self.wrong.append(Mistake(equation, use, used, mended, at, start, edits, closed))
                 if other is not None and beside < 0 and other.verdict == "definition":
                     left = latex(bare(statement.terms[k - 1]))
                     mended_side = found.suggestion.partition(" = ")[0]
@@ -138,8 +135,8 @@ class WrongDefinitions:
             return
         mended = suspects(self.context, use, slips)
         if mended:
-            names = named_in(use)
-            self.wrong.append(Mistake(equation, use, mended, (), statement, 1, False, names, True))
+            used = frozenset(use.keys)
+            self.wrong.append(Mistake(equation, use, used, mended, (), statement, 1, False, True))
 
     def name(self) -> None:
         """Name the definitions that may be wrong, with the equations that are called so."""
@@ -181,7 +178,7 @@ class WrongDefinitions:
         """
         for each in using:
             edited = {k for k in each.mended if self._edits(k, each)}
-            again = edited & each.named == {key} and key in restated(self.context, each.use)
+            again = edited & named_in(each.use) == {key} and key in restated(self.context, each.use)
             if not again and (len(edited) > MOST_EDITED or mends_itself(self.context, each.use)):
                 return False
         return True
@@ -261,17 +258,21 @@ class WrongDefinitions:
 
 
 def _from_definition(
-    use: Use, statement: Statement, links: Mapping[int, tuple[Equation, Found]], k: int
+    use: Use,
+    statement: Statement,
+    links: Mapping[int, tuple[Equation, Found]],
+    first: int,
+    k: int,
 ) -> Use:
-    """Return a link as that of the symbol which the link before it defines: `S = a = b`, `S = b`.
+    """Return a link as that of the symbol which an earlier one defines: `S = a = b`, `S = b`.
 
     The definition may be what is wrong, and not the link.
     """
-    before = links.get(k - 1)
-    name = bare(statement.terms[k - 1]) if k else None
+    before = links.get(first)
+    name = bare(statement.terms[first]) if 0 <= first < k else None
     if before is None or before[1].verdict != "definition" or not isinstance(name, Name):
         return use
-    known = Definition(name, use.sides[0], use.line)
+    known = Definition(name, statement.terms[first + 1], use.line)
     return Use((name, use.sides[1]), {**use.definitions, latex(name): known}, use.line)
 
 

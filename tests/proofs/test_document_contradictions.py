@@ -70,3 +70,33 @@ def test_an_equation_is_no_hypothesis_of_its_own() -> None:
     text = FOLDED % "U C D"
     last = check_text(text).equations[-1]
     assert "true given F" not in last.why
+
+
+CHAIN = r"""Let $W_Q, W_K \in \mathbb{R}^{k \times d}$, $X \in \mathbb{R}^{d \times n}$,
+$Q = W_Q X$ and $K = W_K X$. The scores are
+$$S = Q^\top K = X^\top W_Q^\top W_K X .$$
+We write $M = W_K^\top W_Q$. Then $S = X^\top M X$ and $S^\top = X^\top M^\top X$."""
+
+
+def test_a_definition_with_a_proved_chain_is_not_called_wrong() -> None:
+    verdicts = {each.tex: each.verdict for each in check_text(CHAIN).equations}
+    assert verdicts[r"M = W_K^\top W_Q"] == "refuted"
+    assert verdicts[r"S = Q^\top K"] == "definition"
+
+
+def test_a_link_of_a_chain_may_say_a_definition_again() -> None:
+    text = SCORE.replace("(W_Q x_i)", "s_{ij} = (W_Q x_i)") % r"We write $M = W_K^\top W_Q$."
+    verdicts = {each.tex: each.verdict for each in check_text(text).equations}
+    assert verdicts[r"M = W_K^\top W_Q"] == "refuted"
+
+
+TRACE = r"""Let $B \in \mathbb{R}^{p \times r}$ and $A \in \mathbb{R}^{r \times d}$.
+
+Take $B = \begin{pmatrix} 1 \\ 2 \end{pmatrix}$, $A = \begin{pmatrix} 3 & -1 \end{pmatrix}$.
+Then $\mathrm{tr}(B A) = %d$ and $\mathrm{tr}(B A) = \mathrm{tr}(A B)$."""
+
+
+@pytest.mark.parametrize(("trace", "verdict"), [(1, "proved"), (2, "refuted")])
+def test_a_trace_of_an_example_is_computed(trace: int, verdict: str) -> None:
+    *_, first, second = check_text(TRACE % trace).equations
+    assert (first.verdict, second.verdict) == (verdict, "proved")
