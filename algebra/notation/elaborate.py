@@ -24,7 +24,7 @@ from otimes.algebra.notation.bound import bindings_of
 from otimes.algebra.notation.capital_ends import with_small_ends
 from otimes.algebra.notation.derivatives import in_either_shape
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
-from otimes.algebra.notation.entries import read_as_entries, with_entries
+from otimes.algebra.notation.entries import has_plain_entries, read_as_entries, with_entries
 from otimes.algebra.notation.functions import Functions
 from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
@@ -118,6 +118,8 @@ def shape_error(terms: Sequence[Node], symbols: Symbols, source: str = "") -> st
     Return None where that cannot be said: a vector that is added to a matrix may be meant for each
     of its rows, and what is not in the language has any shape.
     """
+    if has_plain_entries(terms):
+        return None
     try:
         in_either_shape(lambda each: _oriented(each, symbols, source).infer_all(), terms)
     except FormulaShapeError as error:
@@ -279,6 +281,8 @@ def _certain(
     error: FormulaShapeError, terms: Sequence[Node], symbols: Symbols, source: str
 ) -> FormulaShapeError | Undeclared:
     """Return the error if it does not depend on what undeclared symbols were taken for."""
+    if has_plain_entries(terms):
+        return Undeclared(f"{error}; but plain letters may be entries of bold ones", error.span)
     trial = _lenient(terms, symbols, source)
     try:
         trial.infer_all()

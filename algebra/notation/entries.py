@@ -12,6 +12,7 @@ from typing import Any
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key
 from otimes.algebra.notation.tree import (
     Entry,
+    Grid,
     Name,
     Node,
     Number,
@@ -35,6 +36,15 @@ def with_entries(terms: Sequence[Node], symbols: Symbols) -> list[Node] | None:
     return [_replaced(term, mine) for term in terms] if mine else None
 
 
+def has_plain_entries(terms: Sequence[Node]) -> bool:
+    r"""Return whether numbered letters stand in a matrix beside a bold one: `𝐲 = [y_1; y_2]`."""
+    parts = [e for term in terms for e in walk(term)]
+    bold = {e.base for e in parts if isinstance(e, Name) and e.style == "bf" and not e.sub}
+    cells = [c for e in parts if isinstance(e, Grid) for row in e.rows for c in row if c]
+    names = [c for c in map(bare, cells) if isinstance(c, Name) and c.sub and not c.style]
+    return any(c.base in bold for c in names)
+
+
 def read_as_entries(terms: Sequence[Node], symbols: Symbols) -> list[str]:
     """Return the members of declared vectors, as LaTeX."""
     names = (e for term in terms for e in walk(term) if isinstance(e, Name))
@@ -47,7 +57,9 @@ def _is_entry(e: Name, symbols: Symbols) -> bool:
     if known is None or not known.line or not _is_vector(known):
         return False
     power = not e.sup or (len(e.sup) == 1 and e.sup[0].kind == "number" and _is_power(e, symbols))
-    one = [slot.kind for slot in e.sub] == ["index"] and not e.select
+    kinds = [slot.kind for slot in e.sub]
+    bold = known.full.isalpha() and not known.full.isascii()  # 𝐲 is declared, and y_1 its entry
+    one = (kinds == ["index"] or (kinds == ["number"] and bold and not e.style)) and not e.select
     own = full_key(replace(e, sub=(), sup=()))
     return one and power and known.full in (("", own) if e.base.islower() else (own,))
 

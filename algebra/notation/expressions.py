@@ -446,11 +446,15 @@ class Expressions(Atoms):
                 sizes = self._script()
         parts: list[list[Token]] = [[]]
         depth = 0
+        times = {r"\times", ","} & {token.text for token in sizes}
+        by_x = (
+            self.plain or (not times and "x" not in (sizes[0].text, sizes[-1].text))
+            if sizes
+            else False
+        )
         for token in sizes:
             depth += (token.text == "{") - (token.text == "}")
-            if depth == 0 and (
-                token.text in (r"\times", ",") or (token.text == "x" and self.plain)
-            ):
+            if depth == 0 and (token.text in (r"\times", ",") or (token.text == "x" and by_x)):
                 parts.append([])
             else:
                 parts[-1].append(token)

@@ -206,6 +206,8 @@ class Names(ABC):
         if e.select and (known is None or (places_of(e) and not (known.rows or known.cols))):
             return self._selected(e)
         constant = self._named_constant(e) if known is None or known.kind != "function" else None
+        if constant is not None and known is not None and not (known.rows or known.line):
+            known = None  # “the columns of I” says that it is a matrix, and not which
         if constant is not None and (known is None or e.base in ("0", "1")):
             return constant if known is None else self._of_declared_size(constant, known)
         power = difference(e.sup[0]) if len(e.sup) == 1 else None

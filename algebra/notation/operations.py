@@ -170,7 +170,12 @@ class Operations(Printed):
                 scalars.append((typed, False))
             elif ends is None:
                 run, ends, last = [typed], typed.shape, node
-            elif mark == r"\cdot" and len(run) == 1 and self._are_vectors(last, node):
+            elif (
+                mark == r"\cdot"
+                and len(run) == 1
+                and self._are_vectors(last, node)
+                and not self._is_row_by_column(ends, typed.shape)
+            ):
                 if not all(map(self.solver.unify, ends, typed.shape)):
                     raise FormulaShapeError(self._bad_product(last, before, node, typed), e.span)
                 scalars.append((self._inner(run, typed, e), False))
@@ -190,6 +195,10 @@ class Operations(Printed):
         if unknown:
             return self._unknown(e, "the product")
         return self._product_typed(run, scalars, ends, e)
+
+    def _is_row_by_column(self, row: Shape, column: Shape) -> bool:
+        sizes = map(self.solver.resolved, (row[0], column[1], row[1]))
+        return [size == ONE for size in sizes] == [True, True, False]
 
     def _is_one(self, ends: tuple[Size, Size]) -> bool:
         return self.solver.resolved(ends[0]) == ONE and self.solver.resolved(ends[1]) == ONE

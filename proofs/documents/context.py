@@ -270,6 +270,11 @@ class Context:
             if isinstance(lhs, Apply) and has_letters(lhs):
                 self.functions.setdefault(latex(lhs.function), []).append(definition)
 
+    def forget(self, lhs: Apply) -> None:
+        """Leave out the definitions of a function."""
+        self.definitions.pop(latex(lhs), None)
+        self.functions.pop(latex(lhs.function), None)
+
     def begin(self, lhs: Node, is_zero: bool) -> None:
         """Note a symbol with a number as index that has a value, as `S_0` of a recurrence."""
         if isinstance(lhs, Name) and any(s.kind == "number" for s in (*lhs.sub, *lhs.sup)):

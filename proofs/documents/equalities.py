@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
+from itertools import product as pairs
 
 from otimes.algebra.notation.symbols import (
     text_of,
@@ -19,6 +21,7 @@ from otimes.algebra.notation.tree import (
     Power,
     Product,
     Statement,
+    Sum,
     bare,
     is_constant,
     latex,
@@ -71,6 +74,7 @@ from otimes.proofs.documents.terms import (
     occurs,
     size_name,
 )
+from otimes.proofs.documents.wrong_definitions import USED
 
 OTHER_CASE = "it may be about another case than the definition before"
 SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
@@ -101,6 +105,11 @@ class Link:
         return self.k == 0 and self.statement is self.item.statements[0]
 
 
+FUNCTION = re.compile(
+    r"\b(?:functions?|(?:counter-?)?examples?(?:\s+(?:with|is|of))?)\s*$", re.IGNORECASE
+)
+
+
 class Equalities(DefinedSides):
     """Judges each equation by the first of its rules that has an answer."""
 
@@ -110,6 +119,7 @@ class Equalities(DefinedSides):
         self.moments: dict[str, tuple[int, Hypothesis]] = {}  # constants of a sentence or section
         self.suspended: dict[str, tuple[int, list[Definition]]] = {}  # by those of another case
         self.unused: list[tuple[int, set[str]]] = []  # lines of assumptions that no rule can use
+        self.open_chains: dict[frozenset[str], int] = {}  # ends of chains with a link not decided
 
     def _is_a_step(self, sides: Sequence[Node], line: int) -> bool:
         """Return whether a later link of a chain, of declared symbols only, assumes nothing."""
@@ -234,9 +244,41 @@ class Equalities(DefinedSides):
             or self._as_assumption(link)
             or self._as_claim(link)
         )
-        if found.verdict in ("needs-hypothesis", "undecided") and SUPPOSED.search(words):
-            self.unused.append((item.line, keys_in(link.left) | keys_in(link.right)))
+        if found.verdict in ("needs-hypothesis", "undecided"):
+            if SUPPOSED.search(words):
+                self.unused.append((item.line, keys_in(link.left) | keys_in(link.right)))
+            if len(statement.terms) > 2:
+                texts = [latex(term) for term in statement.terms]
+                for ends in pairs(texts[: k + 1], texts[k + 1 :]):
+                    self.open_chains.setdefault(frozenset(ends), item.line)
         return found
+
+    def _mixes_examples(self, found: Found, line: int) -> bool:
+        """Return whether numbers of another section were put in beside those of this one."""
+        rows = {int(row) for row in USED.findall(found.why)}
+        known = chain(*self.context.definitions.values(), *self.context.numbers.values())
+        values = {each.line for each in known if each.line in rows and is_value(each.rhs)}
+        apart = {self.context.in_scope(row, line) for row in values}
+        return len(apart) == 2
+
+    def _new_symbol(self, link: Link) -> str:
+        """Return a side that is one symbol, of which nothing is declared or defined, or "".
+
+        It is not in the other side, but as a term in an update, `b = b + e`.
+        """
+        symbols = self.context.symbols_at(link.item.line)
+        for side, other in ((bare(link.right), link.left), (bare(link.left), link.right)):
+            if not isinstance(side, Name) or is_constant(side) or side.sup or side.sub:
+                continue
+            terms = [*map(bare, inner.terms)] if isinstance(inner := bare(other), Sum) else []
+            if side in [*walk(other)] and not (other is link.right and side in terms):
+                continue
+            known = symbols.lookup(side)[1]
+            declared = known is not None and (known.rows or known.line)
+            declared = declared or text_of(side) in symbols.sizes()
+            if not declared and latex(side) not in self.context.definitions:
+                return latex(side)
+        return ""
 
     def _unused_assumption(self, link: Link) -> int:
         """Return the line of an assumption about both sides that no rule can use, or 0."""
@@ -256,11 +298,8 @@ class Equalities(DefinedSides):
             doubted = order.verdict == "refuted" and doubted_by(link.words)
             return replace(order, verdict="undecided") if doubted else order
         if link.k == 0 and isinstance(bare(link.left), Name) and is_value(link.right):
-            known = self.context.definitions.get(latex(bare(link.left)))
-            if known and isinstance(bare(link.right), Grid) and not is_value(known[0].rhs):
-                found = self.judge.in_numbers(link.left, link.right, link.item.line)
-                if found is not None:
-                    return found
+            if (found := self._computed_anew(link)) is not None:
+                return found
             name = bare(link.left)
             if isinstance(name, Name) and self.context.has_exponent(name):
                 power = self.judge.in_numbers(link.left, link.right, link.item.line)
@@ -299,9 +338,30 @@ class Equalities(DefinedSides):
             return Found("undecided", "it is to be shown, and its left side is not defined")
         return None
 
+    def _computed_anew(self, link: Link) -> Found | None:
+        """Return the verdict on numbers for a symbol that is defined by others, or None.
+
+        The numbers of another section are those of an example: they replace the definition.
+        """
+        text = latex(bare(link.left))
+        known = self.context.definitions.get(text)
+        if not known or not isinstance(bare(link.right), Grid) or is_value(known[0].rhs):
+            return None
+        if not self.context.in_scope(known[0].line, link.item.line):
+            if is_value(link.right):
+                self.suspended[text] = (
+                    self.document.next_heading(link.item.line),
+                    self.context.definitions.pop(text),
+                )
+            return None
+        return self.judge.in_numbers(link.left, link.right, link.item.line)
+
     def _by_its_left_side(self, link: Link) -> Found | None:
         """Return the verdict that another definition of the left side gives, or None."""
         announced = link.first and announces_definition(link.words)
+        function = bare(link.left)
+        if link.first and isinstance(function, Apply) and FUNCTION.search(link.words):
+            self.context.forget(function)  # another function of the same name
         applied = self._applied(link.left, link.right, link.item) if link.k == 0 else None
         if applied is not None and applied.verdict == "refuted" and doubted_by(link.words):
             return replace(applied, verdict="undecided", why="it is false without the condition")
@@ -322,11 +382,8 @@ class Equalities(DefinedSides):
             and self._is_derived_anew(link.left, link.item)
         ):
             return Found("undecided", "it may be the derivative of another number than before")
-        known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
-        if known and isinstance(bare(link.right), Grid) and not is_value(known[0].rhs):
-            found = self.judge.in_numbers(link.left, link.right, link.item.line)
-            if found is not None:
-                return found
+        if link.k == 0 and (found := self._computed_anew(link)) is not None:
+            return found
         restated = self._restated(link.item, link.left, link.right) if announced else None
         if restated is not None:
             return restated
@@ -526,6 +583,17 @@ class Equalities(DefinedSides):
         if found.verdict == "refuted" and open_ and self._loose(link.left, link.right):
             why = "it is false in general, and follows from something that is not read"
             return replace(found, verdict="undecided", why=why)
+        ends = frozenset((latex(link.left), latex(link.right)))
+        if found.verdict == "refuted" and ends in self.open_chains:
+            why = (
+                f"it is false in general, and a link of the chain on line {self.open_chains[ends]}"
+            )
+            return replace(found, verdict="undecided", why=f"{why} is not decided")
+        if found.is_wrong and self._mixes_examples(found, link.item.line):
+            return replace(found, verdict="undecided", why=f"{found.why}, of different sections")
+        if found.verdict == "refuted" and (name := self._new_symbol(link)):
+            why = f"it is false in general, and may say what {name} is"
+            return replace(found, verdict="needs-hypothesis", why=why)
         if found.verdict == "refuted" and (line := self._unused_assumption(link)):
             why = f"it is false in general, and the assumption on line {line} cannot be used"
             return replace(found, verdict="undecided", why=why)

@@ -150,6 +150,10 @@ def _body(
         if number >= len(arguments):
             continue
         argument = arguments[number]
+        first = argument[:1] if isinstance(argument, str) else tex[slice(*argument)][:1]
+        if first.isalpha() and re.search(r"\\[A-Za-z]+$", body):  # `\lVert#1` ends before a letter
+            body += " "
+            origins.append(origin)
         if isinstance(argument, str):
             body += argument
             origins += [origin] * len(argument)

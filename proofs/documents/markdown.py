@@ -22,7 +22,8 @@ PARTS = re.compile(
       | (?P<display>\$\$(?![ \t]*\n[ \t]*\n[^$\\=]*\$\$)\$?(?P<d1>.*?)\$\$\$?
         | \\\[(?P<d2>(?:\\\\|(?!\\\[).)*?)\\\])
       | (?P<inline>\\\((?P<i2>(?:\\\\|(?!\\\().)*?)\\\)
-        | \$(?![\s$])(?P<i1>(?:[^$\n]|\n(?!\s*\n))*?)(?<![\s\\])\$(?!\d))
+        | \$(?![\s$])(?P<i1>(?:[^$\n]|\n(?!\s*\n))*?)(?<![\s\\])\$(?!\d)
+        | \$(?!\$)(?P<i5>(?=[^$]*\\[A-Za-z])(?:[^$\n]|\n(?!\s*\n))+?)(?<!\\)\$(?!\d))
       | (?P<env>\\begin\{(?P<name>equation|align|gather|multline|eqnarray)(?P<star>\*?)\}
             (?P<e1>(?:(?!\\begin\{(?P=name)).)*?)\\end\{(?P=name)(?P=star)\})
     """,
@@ -34,6 +35,11 @@ UNICODE = re.compile("[⊗⊙ᵀ∘]")
 
 def read_markdown(name: str, text: str) -> Document:
     """Return a Markdown document with its formulas."""
+    return with_macros(read_unexpanded(name, text))
+
+
+def read_unexpanded(name: str, text: str) -> Document:
+    """Return a Markdown document with its formulas as they are, with macros in them."""
     document = Document(name, text)
     document.comments = comments_in(text)
     at = 0
@@ -46,7 +52,7 @@ def read_markdown(name: str, text: str) -> Document:
         document.hidden.append((start, end))
         at = end
     _read_text(document, at, len(text))
-    return with_macros(document)
+    return document
 
 
 def _code_blocks(text: str) -> Iterator[tuple[int, int, str]]:
@@ -83,7 +89,7 @@ def _read_text(document: Document, start: int, end: int) -> None:
                     )
                 )
         elif kind in ("display", "inline", "jekyll", "env"):
-            groups = ("d1", "d2", "i1", "i2", "i3", "i4", "e1")
+            groups = ("d1", "d2", "i1", "i2", "i3", "i4", "i5", "e1")
             group = next(g for g in groups if match[g] is not None)
             inside = match.span(group)
             tex = _unquoted(document.text[slice(*inside)])

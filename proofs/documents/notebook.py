@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from otimes.proofs.documents.markdown import read_markdown
+from otimes.proofs.documents.macros import with_macros
+from otimes.proofs.documents.markdown import read_unexpanded
 from otimes.proofs.documents.source import Comment, Document, DocumentError
 
 
@@ -31,7 +32,7 @@ def read_notebook(name: str, text: str) -> Document:
     for kind, source in cells:
         begins.append(at)
         if kind == "markdown":
-            part = read_markdown(name, source)
+            part = read_unexpanded(name, source)
             document.formulas += [_moved(formula, at) for formula in part.formulas]
             document.hidden += [(start + at, end + at) for start, end in part.hidden]
             document.comments += [Comment(c.text, c.start + at, c.end + at) for c in part.comments]
@@ -41,7 +42,7 @@ def read_notebook(name: str, text: str) -> Document:
         at += len(source) + 2
     document.text = "\n\n".join(pieces)
     document.cells = begins
-    return document
+    return with_macros(document)  # those of one cell are known in all
 
 
 def _cells(content: Any) -> list[tuple[str, str]] | None:

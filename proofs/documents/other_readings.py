@@ -200,9 +200,11 @@ def _is_dotted(mark: str) -> bool:
 
 
 def plainly_labelled(node: Any) -> Any:
-    """Return a term in which `h_1` and `h1`, `W_v` and `W_V` are written alike."""
+    """Return a term in which `h_1` and `h1`, `W_v` and `W_V`, `P` and `𝐏` are written alike."""
 
     def change(part: Any) -> Any:
+        if isinstance(part, Name) and part.style == "bf":
+            return plainly_labelled(replace(part, style=""))
         if not isinstance(part, Slot):
             return None
         text = re.sub(r"\\mathrm|[{}_]", "", part.text)

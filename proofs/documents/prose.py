@@ -38,7 +38,7 @@ IS_SHAPE = re.compile(
     re.IGNORECASE,
 )
 HAS_SHAPE = re.compile(
-    rf"{LIST}\s*,?\s+(?:(?:is|are|all|both|each|an?|the|matrix|matrices|of|with|have|has|having)"
+    rf"{LIST}\s*,?\s+(?:(?:is|are|all|both|each|an?|the|same|matrix|matrices|of|with|have|has|having)"
     rf"\s+){{1,4}}(?:shapes?|sizes?|dimensions?)\s+(?:of\s+)?{M}(?!\s*(?:to|or)\b)",
     re.IGNORECASE,
 )

@@ -17,6 +17,7 @@ from otimes.algebra.notation.tree import (
     Number,
     Product,
     Tensor,
+    is_constant,
     latex,
     walk,
 )
@@ -25,6 +26,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.declarations import CLOSE, Declarations
 from otimes.proofs.documents.every_reading import in_every_reading
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.items import is_matrix_like
 from otimes.proofs.documents.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
@@ -205,6 +207,7 @@ class ShapeConflicts:
             or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
+            or self._declared_otherwise(terms, line, source)
             or _with_bars(terms)
             or self._of_an_action(terms, line)
             or self._of_a_function(terms, line)
@@ -275,6 +278,36 @@ class ShapeConflicts:
             return ""
         where = (f"{key} is declared in another section, line {at}" for key, at in elsewhere)
         return f", but {'; '.join(where)}"
+
+    def _declared_otherwise(self, terms: Sequence[Node], line: int, source: str) -> str:
+        """Return the line of other shapes of the symbols, with which terms conform, or "".
+
+        Only beside a symbol of which nothing is declared in this section: it may be a rule for any
+        matrices.
+        """
+        symbols = self.context.symbols_at(line)
+        names = {e for term in terms for e in walk(term) if isinstance(e, Name)}
+        every = [symbols.lookup(e)[1] for e in names if is_matrix_like(e) and not is_constant(e)]
+        if all(k is not None and k.line and self.context.in_scope(k.line, line) for k in every):
+            return ""
+        other: dict[int, dict[str, Declared]] = {}
+        for key, _ in self.context.lines_of(terms, line):
+            now = symbols.known[key]
+            for known in self.context.declarations_of(key):
+                if known.rows and (known.rows, known.cols) != (now.rows, now.cols):
+                    other.setdefault(known.line, {})[key] = known
+        for at, declared in sorted(other.items()):
+            trial = symbols.copy()
+            for key, said in self.context.lines_of(terms, line):
+                if not self.context.in_scope(said, line):
+                    del trial.known[key]
+            trial.known.update(declared)
+            try:
+                check_shapes(terms, trial, source)
+            except OtimesError:
+                continue
+            return f", but with the shapes of line {at} it conforms"
+        return ""
 
     def _conforms_in_no_shape(
         self, terms: Sequence[Node], line: int, without: list[tuple[str, int]], source: str

@@ -2,6 +2,7 @@ r"""Forms of published notes that were read as something else: `X^t`, `\mu^+`, `
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,28 @@ NOT_ACCUSED = {
     + r"Scores are $S = (X W)(X M)^t$. We write $B = W M^t$, $R = X B X^t$.",
     "an assumption about covariances": r"We assume $\Sigma_i = \Sigma_j = \sigma^2 I$. Then "
     r"$\mathrm{Tr}(\Sigma_j^{-1} \Sigma_i) = \mathrm{Tr}(I)$.",
+    "the identity beside its columns": r"The columns of $I_3$ are orthonormal, and $I$ is a "
+    r"diagonal matrix. $X^{-1} X = I_n$ and $M M^{-1} = I$.",
+    "sizes joined by x": r"Let $B \in \mathbb{R}^{D x M}$ and $x_n \in \mathbb{R}^D$. "
+    r"$z_n = B^T x_n \in \mathbb{R}^M$.",
+    "a row and a column joined by a dot": r"Let $Q \in \mathbb{R}^{m \times n}$, "
+    r"$R \in \mathbb{R}^{n \times q}$. $P_{i,j} = \sum_{k=1}^n {Q_{i,k} \times R_{k,j}}$, "
+    r"so $P_{i,j} = Q_{i,*} \cdot R_{*,j}$.",
+    "an update": r"Then $a = X w + b$. $$\Delta b = \eta g$$ $$b = b + \Delta b$$",
+    "the element of a group": r"A group has an element $e$ with $g \cdot g^{-1} = e$.",
+    "another function of the name": r"The function $f(x) = x^2$ is smooth. The function "
+    r"$f(x) = 2 x$ is linear. A counterexample is $f(x) = 3 x$.",
+    "entries of a bold vector": r"$\mathbf{y}^T \begin{bmatrix} 7 & 0 \\ 0 & 2 \end{bmatrix} "
+    r"\mathbf{y} = \begin{bmatrix} y_1 & y_2 \end{bmatrix} \begin{bmatrix} 7 & 0 \\ 0 & 2 "
+    r"\end{bmatrix} \begin{bmatrix} y_1 \\ y_2 \end{bmatrix}$.",
+    "a letter in bold and in plain": r"Let $\mathbf{x} = P \mathbf{y}$. Then $\mathbf{x}^T "
+    r"\mathbf{A} \mathbf{x} = (\mathbf{P} \mathbf{y})^T \mathbf{A} (\mathbf{P} \mathbf{y})$.",
+    "a rule after other shapes": "Let $Q$ and $R$ have the same size $m \\times n$."
+    "\n\n## Products\n\nLet $Q$ have size $m \\times n$ and $R$ have size $n \\times q$. "
+    "Products are distributive: $(Q + R) S = Q S + R S$.",
+    "examples in numbers": "# One\n\n$$A b = C$$ with $A = \\begin{bmatrix} 1 & 2 \\end{bmatrix}$, "
+    "$b = \\begin{bmatrix} 2 \\\\ 4 \\end{bmatrix}$.\n\n# Two\n\n"
+    "$$C = \\begin{bmatrix} 4 \\\\ 3 \\end{bmatrix}$$",
 }
 
 
@@ -67,3 +90,22 @@ def test_a_sum_beside_a_recurrence_of_states_with_other_indices_is_judged(tmp_pa
 def test_definitions_of_macros_are_no_equations(tmp_path: Path) -> None:
     text = "$$\n\\newcommand{\\Att}{\\mathrm{Att}}\n$$\n\nLet $A \\in \\mathbb{R}^{n \\times n}$."
     assert verdicts(text, tmp_path) == ["definition"]
+
+
+def test_macros_of_one_cell_are_known_in_all_cells_of_a_notebook(tmp_path: Path) -> None:
+    sources = [
+        "$$\n\\newcommand\\bs[1]{\\boldsymbol{#1}}\n\\newcommand\\norm[1]{\\left\\lVert#1\\right\\rVert}\n$$",
+        r"Let $\bs{A} \in \mathbb{R}^{n \times n}$, $u \in \mathbb{R}^n$.",
+        r"$\bs{A}\bs{A}^T = (\bs{A}\bs{A}^T)^T$, $\norm u^2 = u^T u$.",
+    ]
+    cells = [{"cell_type": "markdown", "metadata": {}, "source": each} for each in sources]
+    path = tmp_path / "note.ipynb"
+    path.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
+    found = [each.verdict for each in check_document(path).equations]
+    assert found == ["definition", "definition", "proved", "proved"]
+
+
+def test_a_formula_may_have_spaces_inside_its_dollars(tmp_path: Path) -> None:
+    text = r"Let $ A, B \in \mathbb{R}^{n \times n} $. Then $ (A B)^\top = B^\top A^\top $."
+    assert verdicts(text, tmp_path) == ["definition", "proved"]
+    assert verdicts("It costs $ 5 here and $ 6 there.", tmp_path) == []
