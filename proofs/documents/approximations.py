@@ -6,6 +6,13 @@ r"""Approximations in a small number: to which order the sides agree, and what t
 
 from __future__ import annotations
 
+from fractions import Fraction as Exact
+
+import sympy
+
+from otimes.algebra.errors import OtimesError
+from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import (
     Apply,
     Group,
@@ -127,3 +134,28 @@ def _without_order(node: Node) -> tuple[Node, Name, int] | None:
     terms, signs = inner.terms[:-1], inner.signs[:-1]
     known = terms[0] if len(terms) == 1 and not signs[0] else Sum(terms, signs)
     return known, Name(name.base), order
+
+
+# -- numbers that are rounded ----------------------------------------------------------------------
+
+
+def value_of(node: Node) -> Exact | None:
+    """Return the value of a term that is made of numbers only."""
+    if any(isinstance(e, Name | Apply) for e in walk(node)):
+        return None
+    try:
+        (term,) = elaborate([node], Symbols()).terms
+    except OtimesError:
+        return None
+    return Exact(int(term.p), int(term.q)) if isinstance(term, sympy.Rational) else None
+
+
+def rounded(left: Exact, right: Exact, shown: Node) -> Found | None:
+    """Return the verdict on a number that is rounded to the digits shown, else None."""
+    inner = bare(shown)
+    if not isinstance(inner, Number):
+        return None
+    digits = len(inner.text.partition(".")[2])
+    if abs(left - right) * 2 > Exact(1, 10**digits):
+        return None
+    return Found("undecided", "the number is right to the digits that are shown")

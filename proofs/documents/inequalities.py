@@ -17,7 +17,7 @@ import sympy
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Symbols, key_of
+from otimes.algebra.notation.symbols import Declared, Symbols, key_of
 from otimes.algebra.notation.tree import (
     Apply,
     Name,
@@ -30,7 +30,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
-from otimes.proofs.documents.approximations import with_error
+from otimes.proofs.documents.approximations import rounded, value_of, with_error
 from otimes.proofs.documents.bounds import (
     RANKS,
     Facts,
@@ -44,13 +44,14 @@ from otimes.proofs.documents.false_claims import COMMUTE, assumed
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.judge import Judge
+from otimes.proofs.documents.norm_quotients import cleared, is_norm
 from otimes.proofs.documents.questions import decide
+from otimes.proofs.documents.rank_examples import exceeding
 
 BUDGET = 1.0  # units of work for one inequality
 # Words for what a rank is where it is as large as it can be.
-FULL = re.compile(
-    r"\b(?:full|generic\w*|invertible|independent|almost|typical\w*|exactly)\b", re.IGNORECASE
-)
+FULL = re.compile(r"\b(?:full|generic\w*|independent|almost|typical\w*|exactly)\b", re.IGNORECASE)
+INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
 SAMPLES = (1, 2, 3)  # sizes of counterexamples to a bound on a rank
 MOST_SIZES = 5
 
@@ -59,14 +60,18 @@ def compared(judge: Judge, left: Node, right: Node, relation: str, line: int) ->
     """Return the verdict on left ≤ right, or on another relation, None where it is not decided."""
     if relation in (r"\ge", ">"):
         left, right, relation = right, left, {r"\ge": r"\le", ">": "<"}[relation]
-    inner = bare(left)
-    if isinstance(inner, Apply) and inner.function.base in RANKS and relation == r"\le":
-        return _rank(judge.context, inner, right, line)
-    if relation == r"\le" and of_rank(right) is not None:
-        return _at_least(judge.context, right, left, line)
-    if relation == r"\le":
-        return _norms(judge, left, right, line)
-    return None
+    if relation != r"\le":
+        return None
+    if latex(bare(left)) == "0" and is_norm(right) and not judge.shapes([right], line, ""):
+        return _by_facts(frozenset(("a norm is not negative",)), {})
+    if not any(of_rank(e) is not None for side in (left, right) for e in walk(side)):
+        return _norms(judge, *cleared(left, right), line)
+    inner, found = bare(left), None
+    if isinstance(inner, Apply) and inner.function.base in RANKS:
+        found = _rank(judge.context, inner, right, line)
+    elif of_rank(right) is not None:
+        found = _at_least(judge.context, right, left, line)
+    return found or _by_example(judge.context, left, right, line)
 
 
 def different(judge: Judge, left: Node, right: Node, line: int, source: str) -> Found | None:
@@ -87,9 +92,9 @@ def approximate(judge: Judge, left: Node, right: Node, line: int, source: str) -
 
     How near is near enough is not said, so that it is never proved.
     """
-    values = [_value(side) for side in (left, right)]
+    values = [value_of(side) for side in (left, right)]
     if values[0] is not None and values[1] is not None:
-        return _rounded(values[0], values[1], right)
+        return rounded(values[0], values[1], right)
     found = judge.claim(left, right, line, source)
     if found.verdict == "proved":
         return Found("undecided", f"the sides are even equal: {found.why}", reading=found.reading)
@@ -129,9 +134,30 @@ def _at_least(context: Context, rank: Node, bound: Node, line: int) -> Found | N
     used: dict[str, Definition] = {}
     node, _ = _with_definitions(context, [inside, bound], used)
     free = _is_free(node, context.symbols_at(line)) and not _is_bound(node, context, line)
-    if not free or FULL.search(context.words_near(line)):
+    if not free or _may_be_full(context, line):
         return None
     return Found("refuted", f"it is at most that, and may be less: {upper.why}")
+
+
+def _may_be_full(context: Context, line: int) -> bool:
+    """Return whether words say that ranks are as large as they can be."""
+    return bool(FULL.search(context.words_near(line)) or INVERTIBLE.search(context.sentence))
+
+
+def _by_example(context: Context, left: Node, right: Node, line: int) -> Found | None:
+    """Return the refutation of an inequality of ranks by exact numbers, or None.
+
+    The text says nothing of the matrices, and not that ranks are as large as they can be.
+    """
+    used: dict[str, Definition] = {}
+    sides = _with_definitions(context, [left, right], used)
+    if any(_is_bound(side, context, line) for side in sides):
+        return None
+    if _may_be_full(context, line):
+        return None
+    shown = exceeding(*sides, context.symbols_at(line))
+    names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
+    return Found("refuted", f"the left side may be larger: {shown}{names}") if shown else None
 
 
 def _with_definitions(
@@ -252,9 +278,16 @@ def _is_bound(node: Node, context: Context, line: int) -> bool:
         for e in walk(side)
         if isinstance(e, Name)
     }
-    about |= {key for _, keys, _ in context.words for key in keys}
+    symbols = context.symbols_at(line)
+    for word, keys, _ in context.words:
+        square = word != "invertible"
+        about |= {key for key in keys if square or _may_be_square(symbols.known.get(key))}
     defined = {text for e in names for text in (latex(e),) if text in context.definitions}
     return bool(defined or context.instances([node]) or mine & about)
+
+
+def _may_be_square(known: Declared | None) -> bool:
+    return known is None or known.kind != "matrix" or known.rows == known.cols
 
 
 def _line(hypothesis: Hypothesis) -> int:
@@ -362,28 +395,3 @@ def _number(value: Any) -> Exact | None:
         return Exact(str(value))
     except (ValueError, ZeroDivisionError):
         return None
-
-
-# -- numbers that are rounded ----------------------------------------------------------------------
-
-
-def _value(node: Node) -> Exact | None:
-    """Return the value of a term that is made of numbers only."""
-    if any(isinstance(e, Name | Apply) for e in walk(node)):
-        return None
-    try:
-        (term,) = elaborate([node], Symbols()).terms
-    except OtimesError:
-        return None
-    return Exact(int(term.p), int(term.q)) if isinstance(term, sympy.Rational) else None
-
-
-def _rounded(left: Exact, right: Exact, shown: Node) -> Found | None:
-    """Return the verdict on a number that is rounded to the digits shown, else None."""
-    inner = bare(shown)
-    if not isinstance(inner, Number):
-        return None
-    digits = len(inner.text.partition(".")[2])
-    if abs(left - right) * 2 > Exact(1, 10**digits):
-        return None
-    return Found("undecided", "the number is right to the digits that are shown")

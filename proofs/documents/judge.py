@@ -121,6 +121,9 @@ class Judge:
                 or self._in_squares(lhs, rhs, line)
                 or self._in_ones(lhs, rhs, line, source)
             )
+            if found.verdict == "shape" and not in_numbers:  # with the sizes of another section
+                example = self.in_numbers(lhs, rhs, line, general=True)
+                found = example if example and example.verdict == "proved" else found
             if found.verdict == "undecided":
                 found = self._with_activations(lhs, rhs, line, source) or found
             refuted = found.verdict == "refuted" and not (found.hypotheses or in_numbers)
@@ -133,8 +136,11 @@ class Judge:
             return found
         return replace(found, why=f"{found.why}; where {', '.join(signs)}")
 
-    def in_numbers(self, lhs: Node, rhs: Node, line: int) -> Found | None:
-        """Return the verdict on a matrix in numbers, where a section gives all symbols numbers."""
+    def in_numbers(self, lhs: Node, rhs: Node, line: int, general: bool = False) -> Found | None:
+        """Return the verdict on a matrix in numbers, where a section gives all symbols numbers.
+
+        `general`: also on a claim without numbers that does not stand beside them.
+        """
         written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
         own = lhs, rhs, *[self.context.unfolded(side, {}) for side in (lhs, rhs)]
         names = {latex(e): e for side in own for e in walk(side) if isinstance(e, Name)}
@@ -154,7 +160,7 @@ class Judge:
             if last is not None and self.context.in_scope(last.line, line):
                 given[text] = last
         numbers = [is_value(side) for side in (lhs, rhs)]
-        if not (written or any(numbers)):  # a general claim, unless the numbers stand beside it
+        if not (written or any(numbers) or general):  # it is, unless the numbers stand beside it
             given = {t: d for t, d in given.items() if self.context.together(d.line, line)}
         for text, e in powers.items():
             if latex(e) in given:
