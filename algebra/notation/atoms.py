@@ -198,6 +198,9 @@ class Atoms(Lists):
                 target = Group(Product(factors, ("", "")), span=self.from_(start))
             if isinstance(target, Name) and self.is_at("("):  # of a function: `\nabla_W L(W)`
                 target = self.suffixes(self._call(target, start), start)
+            of = target.arguments if isinstance(target, Apply) else ()
+            if name == Name(r"\nabla") and len(of) == 1 and isinstance(bare(of[0]), Name):
+                variable = bare(of[0])  # `\nabla f(x)`
             if isinstance(variable, Name):
                 return Derivative(target, variable, gradient=True, span=self.from_(start))
             return Apply(name, (target,), span=self.from_(start))

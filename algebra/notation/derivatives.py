@@ -2,7 +2,8 @@ r"""Derivatives of numbers at matrices: `\frac{\partial \ell}{\partial W}`, `\na
 
 A gradient, `\nabla_W \ell`, has the shape of the matrix. So has a derivative, or in another
 convention that of its transpose. Which is meant is not said in most texts: it is read as the one
-with which the formula conforms.
+with which the formula conforms. The derivative of a vector, `\frac{\partial y}{\partial x}`, has a
+row for each entry of y, or a column.
 """
 
 from __future__ import annotations
@@ -63,37 +64,45 @@ def applied_to_what_follows(
     return list(factors), list(marks)
 
 
-def transposed(terms: Sequence[Node]) -> list[Node] | None:
-    """Return terms in which derivatives have the other shape, or None if there are none.
+def layouts(terms: Sequence[Node]) -> list[list[Node]]:
+    """Return terms with derivatives of numbers in the other shape, and then those of vectors.
 
-    A gradient, with the sign ∇, has that of its variable.
+    A gradient, with the sign ∇, has that of its variable. None are returned without derivatives.
     """
     parts = [e for term in terms for e in walk(term) if isinstance(e, Derivative)]
     if all(e.gradient for e in parts):
-        return None
+        return []
 
-    def turn(node: object) -> Node | None:
+    def turned(node: object) -> Node | None:
         if not isinstance(node, Derivative) or node.gradient:
             return None
         return replace(node, turned=not node.turned)
 
-    return [mapped(term, turn) for term in terms]
+    def by_columns(node: object) -> Node | None:
+        if not isinstance(node, Derivative) or node.gradient:
+            return None
+        return replace(node, by_columns=not node.by_columns)
+
+    return [[mapped(term, turn) for term in terms] for turn in (turned, by_columns)]
 
 
 def in_either_shape(read: Callable[[Sequence[Node]], Found], terms: Sequence[Node]) -> Found:
     """Return what `read` makes of terms whose derivatives have the shape that conforms.
 
-    Raises what it raises if neither shape does: Undeclared where one may.
+    Raises what it raises if no shape does: Undeclared where one may.
     """
     try:
         return read(terms)
     except (FormulaShapeError, Undeclared) as error:
-        other = transposed(terms)
-        if other is None:
+        others = layouts(terms)
+        if not others:
             raise
-        try:
-            return read(other)
-        except Undeclared:
-            raise
-        except FormulaShapeError:
-            raise error from None
+        open_ = error
+        for other in others:
+            try:
+                return read(other)
+            except Undeclared as undeclared:
+                open_ = undeclared
+            except FormulaShapeError:
+                continue
+        raise open_ from None

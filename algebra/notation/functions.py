@@ -11,20 +11,23 @@ from sympy import Transpose
 from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
-from otimes.algebra.language.derivative import gradient
+from otimes.algebra.language.binders import bindings, free_symbols
+from otimes.algebra.language.derivative import derivative_of, gradient, jacobian
 from otimes.algebra.language.linear import (
     matmul,
     vec_cols,
     vec_rows,
 )
 from otimes.algebra.language.nonlinear import Activation, RowSoftmax
+from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.notation.axes import with_axis
-from otimes.algebra.notation.dimensions import ONE, Shape
+from otimes.algebra.notation.dimensions import ONE, Shape, Size
 from otimes.algebra.notation.entrywise import DEFINED, defined
 from otimes.algebra.notation.operations import Operations
 from otimes.algebra.notation.printed_functions import ALONG, OF_MATRICES, printed_function
 from otimes.algebra.notation.symbols import (
     Declared,
+    Symbols,
     default,
     letters,
     text_of,
@@ -70,6 +73,10 @@ class Functions(Operations):
         if self.symbols.printed and (found := printed_function(self, e, arguments)) is not None:
             return found
         plain = not e.below and not e.function.sub and not e.function.sup and not e.function.marks
+        if not (e.below or e.function.sub or e.function.sup) and e.function.marks == ("'",):
+            known = base in ELEMENTWISE or base in self.symbols.elementwise
+            if known and len(arguments) == 1 and arguments[0].shape is not None:
+                return self._slope(e, arguments[0])
         if base in ("vec", "vecr", "vecc") and len(arguments) == 1:
             return self._vec(e, arguments[0])
         if along_of(e) and len(arguments) == 1 and base in ("softmax", "Softmax"):
@@ -111,7 +118,7 @@ class Functions(Operations):
         shape = self._needs_matrix(e, argument)
         along = along_of(e) or self.symbols.softmax
         columns = along == "columns"
-        if not along:
+        if not along and ONE not in map(self.solver.resolved, shape):
             self.doubts.append(ROWS)
 
         def build() -> Any:
@@ -185,9 +192,14 @@ class Functions(Operations):
             return Typed(None, lambda: _of_number(name, matmul(argument.build(), one)), e.span)
         if argument.shape is None:
             return self._opaque(e, [argument])
-        if name in ("exp", "log"):
+        if name in ("exp", "log") and ONE not in map(self.solver.resolved, argument.shape):
             self.doubts.append(f"{name} was taken entry by entry")
         return Typed(argument.shape, lambda: Activation(name, argument.build()), e.span)
+
+    def _slope(self, e: Apply, argument: Typed) -> Typed:
+        r"""Read the derivative of a function that acts on each entry: `\sigma'(h)`."""
+        name = ELEMENTWISE.get(e.function.base, letters(e.function.base, ""))
+        return Typed(argument.shape, lambda: derivative_of(name, argument.build()), e.span)
 
     def _opaque(self, e: Apply, arguments: list[Typed]) -> Typed:
         """Read the value of an unknown function as a symbol of its own, named by its text."""
@@ -224,39 +236,55 @@ class Functions(Operations):
         return Typed(None, lambda: sympy.Symbol(text.replace("[", "⟨"), real=True), e.span)
 
     def derivative(self, e: Derivative) -> Typed:
-        """Read the derivative of a number at a matrix; of a number that is not given, a symbol."""
-        typed, loss = self.infer(e.variable), bare(e.target)
+        """Read the derivative of a number or a vector; of a number that is not given, a symbol."""
+        loss = bare(e.target)
         loss = loss.function if isinstance(loss, Apply) else loss
+        if not isinstance(e.variable, Name):
+            raise NotationError("a derivative is taken at a matrix or a vector", e.span)
         known = self.symbols.lookup(e.variable)[1] or default(e.variable)
         sized = known is not None and (known.kind != "scalar" or known.line)
-        if not typed.known or typed.shape is None or not sized:
+        of_loss = isinstance(loss, Name) and is_loss(loss, self.symbols)
+        like = e.like if of_loss and not sized else None
+        typed = self.infer(e.variable if like is None else like)
+        if not typed.known or typed.shape is None or not (sized or like is not None):
             raise NotationError("a derivative is taken at a matrix or a vector", e.span)
-        shape = typed.shape[::-1] if e.turned else typed.shape
-        if isinstance(loss, Name) and self._is_loss(loss):
+        at = None if e.point is None or of_loss else self.infer(e.point)
+        if at is not None and at.shape is not None:
+            for size, own in zip(at.shape, typed.shape, strict=True):
+                self.solver.unify(size, own)
+        if of_loss and isinstance(loss, Name):
+            shape = typed.shape[::-1] if e.turned else typed.shape
             of = text_of(loss) if e.target == loss else latex(e.target)
             text = f"∂{of}/∂{text_of(e.variable)}"
             return self._matrix_symbol(e.variable, text, shape, Declared("matrix"))
         target = self.infer(e.target)
-        if not target.known or not (target.shape is None or self.is_one_by_one(target)):
-            raise NotationError("the derivative of a matrix is not in the language", e.span)
+        number = target.known and (target.shape is None or self.is_one_by_one(target))
+        long, by = (None if number else self._length(target)), self._length(typed)
+        if not target.known or not (number or (long and by)):
+            raise Undeclared("the derivative of a matrix is not in the language", e.span)
+        if e.gradient and not number:
+            raise Undeclared(f"{self.quoted(e.target)} is no number with a gradient", e.span)
+        shape = typed.shape if long is None or by is None else (long, by)
+        turned = e.turned if number else e.by_columns
 
         def build() -> Any:
-            number, at = self.as_scalar(target), typed.build()
-            if not isinstance(at, sympy.MatrixSymbol) or not number.has(at):
+            at_all, whole = typed.build(), self.as_scalar(target) if number else target.build()
+            if not isinstance(at_all, sympy.MatrixSymbol) or not whole.has(at_all):
                 raise NotationError(
                     f"it is not clear how it depends on {self.quoted(e.variable)}", e.span
                 )
-            found = gradient(number, at)
-            return Transpose(found) if e.turned else found
+            found = (gradient if number else jacobian)(whole, at_all)
+            found = found if at is None else _with_value(found, at_all, at.build())
+            return Transpose(found) if turned else found
 
-        return Typed(shape, build, e.span)
+        return Typed(shape[::-1] if turned else shape, build, e.span)
 
-    def _is_loss(self, name: Name) -> bool:
-        """Return whether a symbol is a number of which nothing else is known."""
-        known = self.symbols.lookup(name)[1]
-        if known is not None:
-            return known.kind == "scalar"
-        return name.base in (r"\ell", "L") or name.style == "cal"
+    def _length(self, typed: Typed) -> Size | None:
+        """Return the number of entries of a vector, None of another term."""
+        if typed.shape is None:
+            return None
+        rows, cols = map(self.solver.resolved, typed.shape)
+        return rows if cols == ONE else cols if rows == ONE else None
 
     def norm(self, e: Norm) -> Typed:
         inner = self.infer(e.argument)
@@ -324,6 +352,27 @@ class Functions(Operations):
 
     def power_or_norm(self, e: Power) -> Typed:
         return self.squared_norm(e) or self.power(e)
+
+
+def is_loss(name: Name, symbols: Symbols) -> bool:
+    """Return whether a symbol is a number of which nothing else is known."""
+    known = symbols.lookup(name)[1]
+    if known is not None:
+        return known.kind == "scalar"
+    return name.base in (r"\ell", "L") or name.style == "cal"
+
+
+def _with_value(e: Any, symbol: Any, value: Any) -> Any:
+    """Return an expression with a value in place of a matrix.
+
+    Raises NotationError if an index of the value would be bound.
+    """
+    if e == symbol:
+        return value
+    bound = {index for index, _ in bindings(e)}
+    if e.has(symbol) and bound & free_symbols(value):
+        raise NotationError("an index of what a derivative is taken at is bound in it", (0, 0))
+    return rebuilt(e, [_with_value(part, symbol, value) for part in e.args]) if e.args else e
 
 
 def _as_relu(e: Apply) -> Apply:

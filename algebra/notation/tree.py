@@ -120,13 +120,18 @@ class Fraction(Node):
 class Derivative(Node):
     r"""`\frac{\partial \ell}{\partial W}`, `\partial \ell / \partial W` or `\nabla_W \ell`.
 
-    `turned`: whether it has the shape of Wᵀ, and not that of W; a `gradient` never has.
+    `turned`: whether that of a number has the shape of Wᵀ, and not that of W; a `gradient` never
+    has. The derivative of a vector has a row for each of its entries, or, `by_columns`, a column.
+    `point` is a value of the variable at which it is taken, `like` a term of the variable's shape.
     """
 
     target: Node
     variable: Name
     turned: bool = False
+    by_columns: bool = False
     gradient: bool = field(default=False, compare=False)
+    point: Node | None = field(default=None, compare=False)
+    like: Node | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

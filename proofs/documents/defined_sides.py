@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from functools import partial
 
-from otimes.algebra.notation.derivatives import transposed
+from otimes.algebra.notation.derivatives import layouts
 from otimes.algebra.notation.symbols import (
     key_of,
 )
@@ -19,11 +19,12 @@ from otimes.algebra.notation.tree import (
     Power,
     Sum,
     bare,
+    is_constant,
     latex,
     walk,
 )
 from otimes.proofs.documents.assumptions import plain_words
-from otimes.proofs.documents.attempts import named
+from otimes.proofs.documents.attempts import attempted, named
 from otimes.proofs.documents.by_members import by_members
 from otimes.proofs.documents.circumstances import (
     doubted_by,
@@ -32,8 +33,16 @@ from otimes.proofs.documents.circumstances import (
 )
 from otimes.proofs.documents.conditions import Conditions
 from otimes.proofs.documents.context import Context, Definition
-from otimes.proofs.documents.derivatives import by_chain_rule, turned_gradients
+from otimes.proofs.documents.cross_entropy import distributions
+from otimes.proofs.documents.derivatives import (
+    Chain,
+    by_chain_rule,
+    derivative_in,
+    free,
+    turned_gradients,
+)
 from otimes.proofs.documents.every_reading import has_assumption
+from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.parts_of_functions import of_part
@@ -45,7 +54,8 @@ from otimes.proofs.documents.unrolled import unrolled
 
 # “If $G$ is the gradient of the loss by $Y$” says what G is.
 GRADIENT_IF = re.compile(
-    r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b)",
+    r"\bif\b(?=[^.;,]{0,80}\b(?:is|be|denotes)\s+the\s+(?:\w+\s+)?(?:gradient|derivative)\b"
+    r"|\s*\$*\s*\\?[\w{}]{1,12}\s*=\s*(?:\\[dt]?frac\s*\{)?\s*\\(?:partial|nabla)\b)",
     re.IGNORECASE,
 )
 LAYOUT = re.compile(
@@ -189,46 +199,123 @@ class DefinedSides(Conditions):
         return Found("proved", why, hypotheses=tuple(dict.fromkeys(given)), facts=PENROSE)
 
     def _derived(self, left: Node, right: Node, item: Item) -> Found | None:
-        """Return the verdict on a derivative that definitions and the chain rule decide, or None.
+        """Return the verdict on the derivative of what the text composes, None on any other.
 
-        A number may depend on a matrix in ways that are not said: a term more is no error.
+        It is a claim, and no definition. A number may depend on a matrix in ways that are not said:
+        a term more is no error.
         """
-        chain = by_chain_rule(self.context, left, right, item.line)
-        if chain is None:
+        asked = derivative_in(self.context, left)
+        if asked is None:
             return None
-        found = self.judge.claim(chain.value, chain.other, item.line, "")
+        every = []
+        for chain in by_chain_rule(self.context, asked, right, item.line):
+            found = self._by_chain(chain, asked, right, item)
+            if found.verdict == "refuted":
+                found = self._with_constants(chain, asked, right, item.line) or found
+            every.append(found)
+            if found.verdict == "proved" or found.is_wrong:
+                break
+        if not every:
+            return None
+        found = every[-1] if every[-1].verdict == "proved" or every[-1].is_wrong else every[0]
+        words = GRADIENT_IF.sub("", self.document.sentence_before(item.formula))
+        if found.is_wrong and has_assumption(words):
+            found = Found("undecided", "it is false unless the sentence assumes more")
+        if not found.is_wrong and not self.context.is_circular(asked, right):
+            self.context.define(asked, right, item.line)
+        return self._in_one_layout(found, asked, right, item.line)
+
+    def _by_chain(self, chain: Chain, left: Node, right: Node, item: Item) -> Found:
+        """Return the verdict on a derivative as the chain rule gives it."""
+        found = self._as_function(chain, item.line)
         if found.verdict == "shape":
-            alone = self.judge.shapes([left, right], item.line, item.formula.tex)
-            if alone is None and LAYOUT.search(self.document.sentence(item.formula)):
-                return Found("needs-hypothesis", TURNED)
-            if alone or found.suggestion:
-                return alone or found
-            of = Power(Group(chain.other), "T")
-            turned = self.judge.claim(chain.value, of, item.line, "")
-            if turned.verdict == "proved":
-                mended = f"{latex(left)} = {latex(Power(Group(right), 'T'))}"
-                return replace(found, suggestion=mended)
-            turned_within = turned_gradients(chain.other)
-            layouts = [turned_within, Power(Group(turned_within), "T")]
-            every = [self.judge.claim(chain.value, each, item.line, "") for each in layouts]
-            words = GRADIENT_IF.sub("", self.document.sentence_before(item.formula))
-            wrong = all(each.verdict == "shape" for each in (turned, *every))
-            return found if wrong and not has_assumption(words) else None
+            return self._in_another_layout(found, chain, left, right, item)
         if found.verdict == "refuted":
-            other = transposed([chain.value, chain.other])
-            if other and self.judge.claim(other[0], other[1], item.line, "").verdict == "proved":
+            others = layouts([chain.value, chain.other])
+            if any(self.judge.claim(a, b, item.line, "").verdict == "proved" for a, b in others):
                 return Found("needs-hypothesis", TURNED)
-            if has_assumption(GRADIENT_IF.sub("", self.document.sentence_before(item.formula))):
-                return None
             single = not isinstance(bare(chain.other), Sum)  # another dependence adds a term
             if not (chain.whole or single) and found.edit in ("", "term"):
                 why = f"the chain rule gives another value, with {chain.how}"
                 return Found("needs-hypothesis", f"{why}: are there other dependences?")
-        elif found.verdict != "proved":
-            return None
-        self.context.define(bare(left), right, item.line)
-        found = replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
-        return self._in_one_layout(found, left, right, item.line)
+        elif found.why.startswith(ASSUMPTION) and not is_constant(right):
+            symbols = self.context.symbols_at(item.line)
+            verdict, reading = attempted(chain.value, chain.other, (), symbols, certain=True)
+            if verdict is not None and verdict.status == "refuted":
+                found = Found("refuted", DIFFER, verdict.counterexample, reading=reading)
+        if found.verdict not in ("proved", "refuted"):
+            return found
+        return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
+
+    def _with_constants(
+        self, chain: Chain, left: Derivative, right: Node, line: int
+    ) -> Found | None:
+        """Return where a symbol that another section defines has to be constant, or None."""
+        known = chain.used.items()
+        apart = [text for text, each in known if not self.context.in_scope(each.line, line)]
+        for without in (*([text] for text in apart), apart):
+            for other in by_chain_rule(self.context, left, right, line, without):
+                if self._as_function(other, line).verdict == "proved":
+                    why = f"true if {', '.join(without)} does not depend on {latex(left.variable)}"
+                    return Found("needs-hypothesis", why)
+        return None
+
+    def _as_function(self, chain: Chain, line: int) -> Found:
+        """Return the verdict on a derivative at any value of its variable, or at what it is.
+
+        What is false of any value may be true of the one that is defined.
+        """
+        with free(self.context, chain.derivative.variable):
+            sides = chain.value, self.context.unfolded(chain.other, {})
+            found = self._of_distributions(chain, *sides, line)
+            if found is None or found.verdict == "undecided":
+                found = self.judge.claim(chain.value, chain.other, line, "")
+                refuted = found.verdict == "refuted" and any(distributions(chain.target))
+                found = replace(found, verdict="undecided") if refuted else found
+        put_in = chain.at_its_value(self.context)
+        if found.verdict in ("proved", "shape") or found.why.startswith("true") or put_in is None:
+            return found
+        full = self._of_distributions(chain, *put_in, line)
+        full = full or self.judge.claim(*put_in, line, "")
+        return found if full.verdict == found.verdict else full
+
+    def _of_distributions(self, chain: Chain, a: Node, b: Node, line: int) -> Found | None:
+        """Return the verdict where the entries of a target add up to one, None without targets."""
+        symbols = self.context.symbols_at(line)
+        given = [*distributions(chain.target)]
+        tried = [attempted(a, b, each, symbols) for each in given]
+        every = [(each, *made) for each, made in zip(given, tried, strict=True)]
+        for sums, verdict, reading in every:
+            if verdict is not None and verdict.status == "proved":
+                why = f"true given {'; '.join(map(str, sums))}"
+                return Found("needs-hypothesis", why, reading=reading)
+        for _, verdict, reading in every:
+            if verdict is not None and verdict.status == "refuted":
+                return Found("refuted", DIFFER, verdict.counterexample, reading=reading)
+        return Found("undecided", "its target may be a distribution") if every else None
+
+    def _in_another_layout(
+        self, found: Found, chain: Chain, left: Node, right: Node, item: Item
+    ) -> Found:
+        """Return the shape error of a derivative, or where another layout excuses it."""
+        alone = self.judge.shapes([left, right], item.line, item.formula.tex)
+        if alone is None and LAYOUT.search(self.document.sentence(item.formula)):
+            return Found("needs-hypothesis", TURNED)
+        if alone or found.suggestion:
+            return alone or found
+        of = Power(Group(chain.other), "T")
+        turned = self.judge.claim(chain.value, of, item.line, "")
+        if turned.verdict == "proved":
+            mended = f"{latex(left)} = {latex(Power(Group(right), 'T'))}"
+            return replace(found, suggestion=mended)
+        turned_within = turned_gradients(chain.other)
+        others = [turned_within, Power(Group(turned_within), "T")]
+        every = [turned, *[self.judge.claim(chain.value, e, item.line, "") for e in others]]
+        if all(each.verdict == "shape" for each in every):
+            return found
+        true = any(each.verdict == "proved" for each in every)
+        why = "its derivatives have another layout, perhaps"
+        return Found("needs-hypothesis", TURNED) if true else Found("undecided", why)
 
     def _in_one_layout(self, found: Found, left: Node, right: Node, line: int) -> Found:
         """Return a proof, in question if derivatives before have the shape of the transpose."""

@@ -6,10 +6,14 @@ tr(Gᵀ X W), with G constant: the chain rule for a number that depends on W by 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from typing import Any, NamedTuple
 
+from otimes.algebra.notation.functions import is_loss
+from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
@@ -26,6 +30,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.proofs.documents.attempts import named
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.cross_entropy import entropy
 
 
 class Chain(NamedTuple):
@@ -37,33 +42,159 @@ class Chain(NamedTuple):
     value: Node
     other: Node
     whole: bool
-    how: str
+    used: dict[str, Definition]
 
+    @property
+    def how(self) -> str:
+        """Which definitions are put in."""
+        return named(self.used) or "its left side"
 
-def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain | None:
-    """Return a derivative as its definitions give it.
+    @property
+    def derivative(self) -> Derivative:
+        """The derivative, of what definitions give."""
+        value = bare(self.value)
+        assert isinstance(value, Derivative)
+        return value
 
-    None if the left side is no derivative, or no definition says how it depends on the matrix.
-    """
-    asked = bare(left)
-    if not isinstance(asked, Derivative):
-        return None
-    at = latex(asked.variable)
-    here = _in_scope(context, line)
-    used: dict[str, Definition] = {}
-    if latex(asked.target) in here or not isinstance(bare(asked.target), Name):
-        whole = context.unfolded(asked.target, used, _depending(context, here, at))
-        if not _has(whole, at):
+    @property
+    def target(self) -> Node:
+        """What is differentiated."""
+        return self.derivative.target
+
+    def at_its_value(self, context: Context) -> tuple[Node, Node] | None:
+        """Return both sides with all definitions put in, None where the variable has none."""
+        own = self.derivative
+        point = context.unfolded(own.variable, {})
+        if point == own.variable:
             return None
-        written = not isinstance(bare(asked.target), Name)
-        value = Group(replace(asked, target=Group(whole)), stands_for=asked)
-        return Chain(value, right, written and not used, named(used) or "its left side")
+        others = context.instances([self.other])
+        return replace(own, point=Group(point)), context.unfolded(self.other, {}, None, others)
+
+
+def by_chain_rule(
+    context: Context, asked: Derivative, right: Node, line: int, without: Collection[str] = ()
+) -> Iterator[Chain]:
+    """Yield a derivative as its definitions give it: by itself, and by those on the right side.
+
+    None is yielded if no definition says how it depends on the matrix. `without` are symbols, as
+    LaTeX, that are constant.
+    """
+    here = [text for text, known in context.definitions.items() if known and text not in without]
+    here = [text for text in here if holds(context, context.definitions[text][0], line)]
+    for chain_of in (_by_itself, _by_derivatives):
+        if chain_of is _by_derivatives:
+            loss = bare(asked.target)
+            if not (isinstance(loss, Name) and is_loss(loss, context.symbols_at(line))):
+                return
+        found = chain_of(context, here, asked, right, line)
+        if found is not None:
+            yield found
+
+
+@contextmanager
+def free(context: Context, name: Name) -> Iterator[None]:
+    """Read a symbol as one that has no definition."""
+    said = context.definitions.pop(latex(name), None)
+    try:
+        yield
+    finally:
+        if said is not None:
+            context.definitions[latex(name)] = said
+
+
+def derivative_in(context: Context, left: Node) -> Derivative | None:
+    r"""Return the derivative that a side is; `\nabla L` is that of a function of one matrix."""
+    asked = bare(left)
+    if isinstance(asked, Derivative):
+        return asked
+    if not (isinstance(asked, Apply) and asked.function == Name(r"\nabla")):
+        return None
+    of = bare(asked.arguments[0])
+    every = context.functions.get(latex(of), ()) if isinstance(of, Name) else ()
+    heads = [said.lhs.arguments for said in every if isinstance(said.lhs, Apply)]
+    variables = {bare(argument) for arguments in heads for argument in arguments}
+    variable = variables.pop() if len(variables) == 1 else None
+    if not isinstance(variable, Name):
+        return None
+    return Derivative(of, variable, gradient=True, span=asked.span)
+
+
+def with_shapes(context: Context, node: Any, line: int) -> Any:
+    """Return a term in which derivatives at what is defined have the shape of its definition."""
+
+    def change(part: Any) -> Any:
+        if not isinstance(part, Derivative):
+            return None
+        known = context.definitions.get(latex(part.variable))
+        if not known or not holds(context, known[0], line):
+            return part
+        return replace(part, like=context.unfolded(known[0].rhs, {}))
+
+    return mapped(node, change)
+
+
+def holds(context: Context, known: Definition, line: int) -> bool:
+    """Return whether a definition counts on a line.
+
+    It does in its section, and below it until one of its symbols is declared or defined anew.
+    """
+    if context.in_scope(known.line, line):
+        return True
+    if line < known.line:
+        return False
+    names = {e for side in (known.lhs, known.rhs) for e in walk(side) if isinstance(e, Name)}
+    declared = (each.line for e in names for each in context.declarations_of(key_of(e)))
+    defined = (each.line for e in names for each in context.ahead.get(latex(e), ()))
+    return not any(known.line < at <= line for at in chain(declared, defined))
+
+
+def _by_itself(
+    context: Context, here: list[str], asked: Derivative, right: Node, line: int
+) -> Chain | None:
+    """Return a derivative of what is given, with its definitions put in."""
+    at, used = latex(asked.variable), dict[str, Definition]()
     said = _as_function(context, here, asked)
+    of = asked.target if said is None else said.rhs
     if said is not None:  # `\ell(W) = …`
-        whole = context.unfolded(said.rhs, used, _depending(context, here, at))
-        value = Group(replace(asked, target=Group(whole)), stands_for=asked)
-        return Chain(value, right, False, named({latex(said.lhs): said, **used}))
+        used[latex(said.lhs)] = said
+    elif isinstance(bare(of), Name):
+        if latex(of) not in here:
+            return None
+        known = context.definitions[latex(of)][0]
+        used[latex(of)], of = known, known.rhs
+    whole = context.unfolded(entropy(of, right), used, _depending(context, here, at))
+    if not _has(whole, at):
+        return None
+    value = Group(replace(asked, target=Group(whole)), stands_for=asked)
+    other = with_shapes(context, _evaluated(context, here, right, used), line)
+    return Chain(value, other, True, used)
+
+
+def _evaluated(context: Context, here: list[str], node: Node, used: dict[str, Definition]) -> Any:
+    """Return a term in which derivatives of what is defined are of its definition."""
+
+    def change(part: Any) -> Any:
+        if not isinstance(part, Derivative):
+            return None
+        whole = context.unfolded(part.target, used, _depending(context, here, latex(part.variable)))
+        if whole == part.target or not _has(whole, latex(part.variable)):
+            return part
+        at = context.unfolded(part.variable, used)
+        return replace(part, target=Group(whole), point=None if at == part.variable else Group(at))
+
+    return mapped(node, change)
+
+
+def _by_derivatives(
+    context: Context, here: list[str], asked: Derivative, right: Node, line: int
+) -> Chain | None:
+    """Return a derivative by those of the same number on the right side, None if there are none.
+
+    None, too, where the number is defined, and depends on the matrix in another way.
+    """
+    at, used = latex(asked.variable), dict[str, Definition]()
     other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
+    other = with_shapes(context, other, line)
     terms: list[Node] = []
     between = {latex(e): e for e in walk(other) if isinstance(e, Derivative)}
     variables = {latex(each.variable) for each in between.values()}
@@ -79,11 +210,13 @@ def by_chain_rule(context: Context, left: Node, right: Node, line: int) -> Chain
             used |= put
             inner = Product((Power(each, "T"), Group(whole)), ("", ""))
             terms.append(Apply(Name("tr"), (inner,)))
-    if not terms:
+    apart = [text for text in here if text not in variables]
+    direct = context.unfolded(asked.target, {}, _depending(context, apart, at))
+    if not terms or _has(direct, at):
         return None
     total = Group(Sum(tuple(terms), ("", *["+"] * (len(terms) - 1))))
     value = Group(replace(asked, target=total), stands_for=asked)
-    return Chain(value, other, False, named(used))
+    return Chain(value, other, False, used)
 
 
 def turned_gradients(node: Any) -> Any:
@@ -93,11 +226,6 @@ def turned_gradients(node: Any) -> Any:
         return Power(part, "T") if isinstance(part, Derivative) else None
 
     return mapped(node, change)
-
-
-def _in_scope(context: Context, line: int) -> list[str]:
-    every = context.definitions.items()
-    return [text for text, known in every if known and context.in_scope(known[0].line, line)]
 
 
 def _as_function(context: Context, here: list[str], asked: Derivative) -> Definition | None:

@@ -39,6 +39,7 @@ from otimes.proofs.documents.consistency import dotted_vectors
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.declared_again import declared_again, without
 from otimes.proofs.documents.declared_in_formulas import declared_as
+from otimes.proofs.documents.derivatives import with_shapes
 from otimes.proofs.documents.equalities import Equalities
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
@@ -128,6 +129,7 @@ class LinkChecker(Equalities):
         ):
             yield self._unread(item, NotationError("printed back it is another formula"))
             return
+        item.statements = [with_shapes(self.context, e, item.line) for e in item.statements]
         for statement in item.statements:
             if not statement.relations:
                 yield from self.expression(item, statement)
