@@ -23,6 +23,7 @@ from otimes.algebra.notation.tree import (
     Product,
     Sum,
     bare,
+    is_constant,
     latex,
     walk,
 )
@@ -43,21 +44,19 @@ def computed(context: Context, left: Node, right: Node, line: int) -> Found | No
     used: dict[str, Definition] = {}
 
     def given(text: str) -> Node | None:
-        known = context.definitions.get(text, ())
-        if not known:  # several numbers, or others than in a section before
-            every = (d for d in reversed(context.numbers.get(text, ())) if d.line <= line)
-            known = [*islice(every, 1)]
+        every = (d for d in reversed(context.numbers.get(text, ())) if d.line <= line)
+        known = [*islice(every, 1)] or context.definitions.get(text, [])
         if len(known) != 1 or not context.in_scope(known[0].line, line):
             return None
         used[text] = known[0]
-        return known[0].rhs if isinstance(bare(known[0].rhs), Grid) else None
+        return known[0].rhs
 
     parts = [e for side in (left, right) for e in walk(side)]
     wanted = any(isinstance(e, Name) for e in parts) and any(map(_is_beyond, parts))
     if not wanted:
         return None
     try:
-        a, b = (_value(side, given) for side in (left, right))
+        a, b = _values(left, right, given)
     except _NotComputedError:
         return None
     if getattr(a, "shape", None) != getattr(b, "shape", None):
@@ -65,7 +64,31 @@ def computed(context: Context, left: Node, right: Node, line: int) -> Found | No
     if a == b:
         return Found("proved", f"computed, with {named(used)}", facts=COMPUTED)
     shown = str(a.tolist() if isinstance(a, sympy.MatrixBase) else a)
-    return Found("refuted", f"the left side is {shown}; with {named(used)}")
+    return Found("refuted", f"in numbers, the left side is {shown}; with {named(used)}")
+
+
+def _values(left: Node, right: Node, given: Callable[[str], Node | None]) -> tuple[Any, Any]:
+    """Return both sides; an identity matrix is as large as the other side."""
+    sides = [None if _is_identity(side) else _value(side, given) for side in (left, right)]
+    for k, value in enumerate(sides):
+        if value is None:
+            other, said = sides[1 - k], _size_of_identity((left, right)[k])
+            if not isinstance(other, sympy.MatrixBase) or not _is_square(other):
+                raise _NotComputedError
+            if said.isdigit() and int(said) != other.shape[0]:
+                raise _NotComputedError
+            sides[k] = sympy.eye(other.shape[0]).as_immutable()
+    return sides[0], sides[1]
+
+
+def _is_identity(side: Node) -> bool:
+    name = bare(side)
+    return isinstance(name, Name) and name.base in ("I", "Id") and is_constant(name)
+
+
+def _size_of_identity(side: Node) -> str:
+    name = bare(side)
+    return name.sub[0].text if isinstance(name, Name) and name.sub else ""
 
 
 def _is_beyond(e: Node) -> bool:

@@ -256,11 +256,9 @@ class Definitions:
     def _note_matrix(self, name: Node, value: Node, item: Item) -> None:
         """Record the numeric entries of a matrix, unless the document also gives it others."""
         text = latex(name)
-        if not isinstance(name, Name) or not isinstance(bare(value), Grid):
+        if not isinstance(name, Name) or not any(isinstance(e, Grid) for e in walk(value)):
             return
-        known = self.context.definitions.get(text)
-        elsewhere = known and not self.context.in_scope(known[0].line, item.line)
-        if is_value(value) and (not known or elsewhere or is_value(known[0].rhs)):
+        if is_value(value):
             numbers = Definition(name, value, item.line)
             self.context.numbers.setdefault(text, []).append(numbers)
         if text in self.context.definitions or text in self.given_numbers:

@@ -45,7 +45,7 @@ from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.every_reading import PROPERTY, in_every_reading, misfit
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER, FalseClaim, is_in_scope
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.numeric_shapes import misfit_in_numbers
+from otimes.proofs.documents.numeric_shapes import misfit_in_numbers, numbers_given
 from otimes.proofs.documents.other_readings import (
     NEURONS,
     activations,
@@ -100,6 +100,10 @@ class Judge:
     def misfit_within(self, term: Node, line: int, source: str) -> Found | None:
         """Return the shape error of a term by itself, whatever is not declared stands for."""
         found = self.shapes([term], line, source)
+        if found is not None and NOT_A_NUMBER in found.why:
+            ones, _ = with_columns_of_ones(term, term)
+            if ones != term:
+                return self.misfit_within(ones, line, source)
         if found is None and not self._may_have_another_shape([term], line):
             symbols = self.context.symbols_at(line)
             found = in_every_reading(term, term, symbols, source, lambda trial: Found("undecided"))
@@ -142,7 +146,8 @@ class Judge:
         `general`: also on a claim without numbers that does not stand beside them.
         """
         written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
-        own = lhs, rhs, *[self.context.unfolded(side, {}) for side in (lhs, rhs)]
+        within: dict[str, Definition] = {}  # also those with numbers
+        own = lhs, rhs, *[self.context.unfolded(side, within) for side in (lhs, rhs)]
         names = {latex(e): e for side in own for e in walk(side) if isinstance(e, Name)}
         powers = {
             text: replace(e, sup=()) for text, e in names.items() if self.context.has_exponent(e)
@@ -152,13 +157,9 @@ class Judge:
         in_numbers = bool(symbols) and symbols <= self.context.numbers.keys()
         if not (self.context.numbers and (written or powers or in_numbers)):
             return None
-        given: dict[str, Definition] = {}
-        for text in {*names, *map(latex, powers.values())}:
-            every = reversed(self.context.numbers.get(text, ()))
-            before = (d for d in every if d.line <= line and (d.lhs, d.rhs) != (bare(lhs), rhs))
-            last = next(before, None)
-            if last is not None and self.context.in_scope(last.line, line):
-                given[text] = last
+        itself = (bare(lhs), rhs)
+        texts = {*names, *within, *map(latex, powers.values())}
+        given = numbers_given(self.context, texts, line, itself)
         numbers = [is_value(side) for side in (lhs, rhs)]
         if not (written or any(numbers) or general):  # it is, unless the numbers stand beside it
             given = {t: d for t, d in given.items() if self.context.together(d.line, line)}
@@ -180,6 +181,9 @@ class Judge:
         known = self.context.symbols_at(line)
         a, b = squared(a, b) or (a, b)
         verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
+        if verdict is None:
+            a, b = with_columns_of_ones(a, b)
+            verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
         why = f"in numbers, with {named(used)}"
         if verdict is None and (written or any(numbers)):
             misfit = misfit_in_numbers(self.context, (lhs, rhs), given, known)

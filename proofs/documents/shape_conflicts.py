@@ -27,9 +27,11 @@ from otimes.proofs.documents.declarations import CLOSE, Declarations
 from otimes.proofs.documents.every_reading import in_every_reading
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import is_matrix_like
+from otimes.proofs.documents.numeric_shapes import conforms_in_numbers
 from otimes.proofs.documents.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
+FITS_NUMBERS = ", but it conforms with the numbers that its symbols are given"
 LITTLE = 0.5  # units of work for edits of a claim of which little is declared
 CUT = frozenset("krpmst")  # letters for how much of a matrix is kept
 
@@ -120,6 +122,8 @@ class ShapeConflicts:
         found.suggestion, found.edit = (edit.shown(), edit.kind) if edit else ("", "")
         if edit is None or found.verdict != "undecided" or self._is_excused(edit, line):
             return found
+        if found.why.endswith(FITS_NUMBERS):
+            return found
         return replace(found, verdict="shape", why=f"{error}{self._lines([lhs, rhs], line)}")
 
     def _edit_as_defined(self, lhs: Node, rhs: Node, symbols: Symbols) -> Edit | None:
@@ -203,7 +207,8 @@ class ShapeConflicts:
         """
         error = found.why
         why = (
-            self._of_an_example(terms, line)
+            self._given_in_numbers(terms, line)
+            or self._of_an_example(terms, line)
             or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
@@ -241,6 +246,11 @@ class ShapeConflicts:
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
+
+    def _given_in_numbers(self, terms: Sequence[Node], line: int) -> str:
+        symbols = self.context.symbols_at(line)
+        fits = conforms_in_numbers(self.context, terms, symbols, line)
+        return FITS_NUMBERS if fits else ""
 
     def _said_to_be_square(self, terms: Sequence[Node], line: int) -> str:
         """Return which symbol has a property of square matrices, after it was declared, or ""."""

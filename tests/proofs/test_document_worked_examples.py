@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a text is one line)
 """Worked examples: matrices in numbers, of symbols that are declared with other sizes."""
 
 from __future__ import annotations
@@ -63,3 +64,45 @@ def test_a_comment_may_set_the_order_of_vec_after_given() -> None:
     for comment, verdict in (("given: vec: rows", "proved"), ("given: vec: cols", "refuted")):
         report = check_text(f"<!-- otimes: {comment} -->\n{claim}")
         assert [each.verdict for each in report.equations][-1] == verdict
+
+
+TALL = "Let $B \\in \\mathbb{R}^{p \\times r}$ and $A \\in \\mathbb{R}^{r \\times d}$."
+SMALL = "Put $B = \\begin{pmatrix} 1 \\\\ 2 \\end{pmatrix}$ and $A = \\begin{pmatrix} 3 & -1 \\end{pmatrix}$."
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        ("\\mathrm{tr}(B A) = \\mathrm{tr}(A B)", "proved"),
+        ("\\mathrm{tr}(B A) = 1", "proved"),
+        ("\\mathrm{tr}(B A) = 2", "refuted"),
+        ("\\det(B A) = 0", "proved"),
+        ("\\det(B A) = 1", "refuted"),
+        ("(B A)^2 = B A", "proved"),
+        ("B A B = B", "proved"),
+        ("A B A = B", "shape"),
+    ],
+)
+def test_numbers_are_square_or_not_whatever_was_declared(claim: str, verdict: str) -> None:
+    *_, last = check_text(f"{TALL}\n\n# Example\n\n{SMALL} We get ${claim}$.").equations
+    assert last.verdict == verdict, last.why
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"Take $X = {grid(1, 3, 2, 0)}$ and $A = {grid(1, 0, 1, 1)}$. So $X A^T = {grid(1, 4, 2, 2)}$.", "proved"),
+        (f"Take $X = {grid(1, 3, 2, 0)}$ and $A = {grid(1, 0, 1, 1)}$. So $X A^T = {grid(4, 3, 2, 0)}$.", "refuted"),
+        (f"Take $X = {grid(1, 2, 0, 1)}$. Then $G = {grid(5, 2, 2, 1)}$.", "proved"),
+        (f"Take $X = {grid(1, 2, 0, 1)}$. Then $G = {grid(1, 2, 2, 5)}$.", "refuted"),
+        (f"Take $X = {grid(1, 2, 0, 1)}$.\n\n# Another\n\nLet $G = {grid(1, 2, 2, 5)}$.", "definition"),
+        (f"Let $p = (1, 2)^T$ and $N = p 1^T - 1 p^T$. Then $N = {grid(0, -1, 1, 0)}$.", "proved"),
+        (f"Let $p = (1, 2)^T$ and $N = p 1^T - 1 p^T$. Then $N = {grid(0, 1, -1, 0)}$.", "refuted"),
+        (f"Take $X = {grid(2, 1, 1, 1)}$. Then $X X^{{-1}} = I$.", "proved"),
+        (f"Take $X = {grid(2, 1, 1, 1)}$. Then $X X^{{-1}} = I_3$.", "shape"),
+    ],
+)  # fmt: skip
+def test_numbers_are_put_in_for_what_a_definition_says_in_general(text: str, verdict: str) -> None:
+    said = "Let $X \\in \\mathbb{R}^{d \\times n}$, $X = [x_1, \\dots, x_n]$, $A = \\mathrm{softmax}(S)$ and $G = X X^T$."
+    *_, last = check_text(f"{said}\n\n# Example\n\n{text}").equations
+    assert last.verdict == verdict, last.why
