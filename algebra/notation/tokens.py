@@ -103,6 +103,9 @@ def tokenize(formula: str) -> list[Token]:
         if here.isspace() or here == "~" or here in "\u200b\ufeff":
             at, spaced = at + 1, True
             continue
+        if here == "\\" and formula[at + 1 : at + 2].isspace():  # a space, as `\\\` ends rows
+            at, spaced = at + 2, True
+            continue
         if here == "%":
             line = formula.find("\n", at)
             at = len(formula) if line < 0 else line

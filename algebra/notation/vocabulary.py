@@ -87,6 +87,7 @@ STYLES = {
     r"\mathbf": "bf",
     r"\boldsymbol": "bf",
     r"\bm": "bf",
+    r"\pmb": "bf",
     r"\mathcal": "cal",
     r"\mathbb": "bb",
     r"\mathscr": "cal",

@@ -16,14 +16,16 @@ from otimes.algebra.notation.tree import Name, Space, Statement, bare
 def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared]]:
     r"""Yield the declarations in a membership such as `A, B \in \mathbb{R}^{n \times d}`.
 
-    In `X = [x_1, x_2] \in \mathbb{R}^{d \times 2}` the first symbol is declared.
+    In `X = [x_1, x_2] \in \mathbb{R}^{d \times 2}` the first symbol is declared, and the last one
+    where the chain ends in it: `G = A B = C \in \mathbb{R}^{n \times d}`.
     """
     *equal, last = statement.relations or ("",)
     space = statement.terms[-1]
-    if last != r"\in" or {*equal} - {"=", ":="} or not isinstance(space, Space):
+    if last != r"\in" or {*equal} - {"=", ":=", r"\equiv"} or not isinstance(space, Space):
         return
     sizes = [size_of(size) for size in space.sizes]
-    for subject in (*statement.subjects, statement.terms[0]):
+    ends = dict.fromkeys((statement.terms[0], statement.terms[-2]))
+    for subject in (*statement.subjects, *ends):
         name = bare(subject)
         if isinstance(name, Name):
             declared = declared_as(sizes, line)

@@ -253,6 +253,13 @@ class Equalities(DefinedSides):
                     self.open_chains.setdefault(frozenset(ends), item.line)
         return found
 
+    def _function_alone(self, link: Link) -> str:
+        """Return a symbol without arguments that is defined with them, `K` of `K(x, z)`, or ""."""
+        nodes = [e for side in (link.left, link.right) for e in walk(side)]
+        applied = {latex(e.function) for e in nodes if isinstance(e, Apply)}
+        names = {latex(e) for e in nodes if isinstance(e, Name)} - applied
+        return min(names & self.context.functions.keys(), default="")
+
     def _mixes_examples(self, found: Found, line: int) -> bool:
         """Return whether numbers of another section were put in beside those of this one."""
         rows = {int(row) for row in USED.findall(found.why)}
@@ -268,13 +275,16 @@ class Equalities(DefinedSides):
         """
         symbols = self.context.symbols_at(link.item.line)
         for side, other in ((bare(link.right), link.left), (bare(link.left), link.right)):
-            if not isinstance(side, Name) or is_constant(side) or side.sup or side.sub:
+            if not isinstance(side, Name) or is_constant(side) or side.sup:
+                continue
+            is_first = latex(side) not in self.seen
+            if side.sub and not is_first:
                 continue
             terms = [*map(bare, inner.terms)] if isinstance(inner := bare(other), Sum) else []
             if side in [*walk(other)] and not (other is link.right and side in terms):
                 continue
             known = symbols.lookup(side)[1]
-            declared = known is not None and (known.rows or known.line)
+            declared = known is not None and (known.rows or known.line) and not is_first
             declared = declared or text_of(side) in symbols.sizes()
             if not declared and latex(side) not in self.context.definitions:
                 return latex(side)
@@ -589,6 +599,9 @@ class Equalities(DefinedSides):
                 f"it is false in general, and a link of the chain on line {self.open_chains[ends]}"
             )
             return replace(found, verdict="undecided", why=f"{why} is not decided")
+        if found.verdict == "refuted" and (name := self._function_alone(link)):
+            why = f"it is false in general, and {name} is a function elsewhere"
+            return replace(found, verdict="undecided", why=why)
         if found.is_wrong and self._mixes_examples(found, link.item.line):
             return replace(found, verdict="undecided", why=f"{found.why}, of different sections")
         if found.verdict == "refuted" and (name := self._new_symbol(link)):

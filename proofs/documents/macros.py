@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from string import ascii_lowercase, ascii_uppercase
 
 from otimes.proofs.documents.source import Document, Formula
 
@@ -20,6 +21,8 @@ HEAD = re.compile(
       | \\DeclareMathOperator\*?\s*\{\s*(?P<operator>\\[A-Za-z]+)\s*\}\s*(?=\{)""",
     re.VERBOSE,
 )
+# The letters of `math_commands.tex`, which many papers use: `\vx` is bold, `\mX` and `\R`, too.
+COMMANDS = re.compile(r"\\(?:input|include|usepackage)\{[^{}]*\bmath_?commands?(?:\.\w+)?\}")
 NAME = re.compile(r"\\(?:[A-Za-z]+|.)", re.DOTALL)
 
 
@@ -58,6 +61,8 @@ def macros_in(text: str) -> tuple[dict[str, Macro], list[tuple[int, int]]]:
 def with_macros(document: Document) -> Document:
     """Return a document whose formulas have the macros of its text expanded."""
     macros, spans = macros_in(document.text)
+    if COMMANDS.search(document.text):
+        macros = math_commands() | macros
     if macros:
         document.formulas = [
             expanded(formula, macros)
@@ -66,6 +71,22 @@ def with_macros(document: Document) -> Document:
         ]
         document.hidden = sorted([*document.hidden, *spans])
     return document
+
+
+def math_commands() -> dict[str, Macro]:
+    r"""Return the macros for letters of `math_commands.tex`, by Goodfellow, Bengio and Courville.
+
+    >>> math_commands()[r"\mX"]
+    Macro(body='\\boldsymbol{X}', arguments=0, default=None)
+    """
+    found = {rf"\{prefix}{x}": x for x in ascii_lowercase for prefix in ("v", "ev", "rv")}
+    found |= {rf"\{prefix}{x}": x for x in ascii_uppercase for prefix in ("m", "em", "rm")}
+    found |= {rf"\v{greek}": rf"\{greek}" for greek in ("mu", "theta", "alpha", "beta")}
+    found |= {rf"\m{greek}": rf"\{greek}" for greek in ("Sigma", "Lambda", "Phi", "Beta")}
+    plain = {name: letter for name, letter in found.items() if name[1] == "e"}  # entries
+    macros = {name: Macro(rf"\boldsymbol{{{letter}}}") for name, letter in found.items()}
+    macros |= {name: Macro(letter) for name, letter in plain.items()}
+    return macros | {r"\R": Macro(r"\mathbb{R}"), r"\E": Macro(r"\mathbb{E}")}
 
 
 def expanded(formula: Formula, macros: dict[str, Macro]) -> Formula:

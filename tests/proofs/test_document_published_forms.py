@@ -35,6 +35,14 @@ NOT_ACCUSED = {
     r"$R \in \mathbb{R}^{n \times q}$. $P_{i,j} = \sum_{k=1}^n {Q_{i,k} \times R_{k,j}}$, "
     r"so $P_{i,j} = Q_{i,*} \cdot R_{*,j}$.",
     "an update": r"Then $a = X w + b$. $$\Delta b = \eta g$$ $$b = b + \Delta b$$",
+    "a function without its arguments": r"Let $K(x, z) = F(x, z) - G(x, z)$. If $G$ is $2 F$, then "
+    r"$z^T K z = - z^T F z$ for all $z \in \mathbb{R}^n$.",
+    "a name at the end of a chain": "Let $C = B V$.\n\n"
+    r"$\frac{\partial L}{\partial V} = B^T \frac{\partial L}{\partial C} = \zeta_1 \in "
+    r"\mathbb{R}^{n \times h}$, $\frac{\partial L}{\partial B} = \frac{\partial L}{\partial C} V^T "
+    r"= \zeta_2 \in \mathbb{R}^{n \times n}$",
+    "rows that end in three backslashes": "$\\pmb{x} "
+    "= \\begin{bmatrix} x_1 \\\\\\\n x_2 \\end{bmatrix}$",
     "the element of a group": r"A group has an element $e$ with $g \cdot g^{-1} = e$.",
     "another function of the name": r"The function $f(x) = x^2$ is smooth. The function "
     r"$f(x) = 2 x$ is linear. A counterexample is $f(x) = 3 x$.",
@@ -103,6 +111,15 @@ def test_macros_of_one_cell_are_known_in_all_cells_of_a_notebook(tmp_path: Path)
     path.write_text(json.dumps({"cells": cells, "nbformat": 4, "nbformat_minor": 5}))
     found = [each.verdict for each in check_document(path).equations]
     assert found == ["definition", "definition", "proved", "proved"]
+
+
+def test_the_letters_of_math_commands_are_bold(tmp_path: Path) -> None:
+    path = tmp_path / "note.tex"
+    path.write_text(
+        "\\input{math_commands.tex}\n"
+        r"Let $\mX \in \R^{n \times d}$, $\vy \in \R^n$: $(\mX^\top \vy)^\top = \vy^\top \mX$."
+    )
+    assert [e.verdict for e in check_document(path).equations] == ["definition"] * 2 + ["proved"]
 
 
 def test_a_formula_may_have_spaces_inside_its_dollars(tmp_path: Path) -> None:
