@@ -57,7 +57,7 @@ from otimes.proofs.documents.other_readings import (
 )
 from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.related import unread_relation
-from otimes.proofs.documents.shape_conflicts import ShapeConflicts
+from otimes.proofs.documents.shape_conflicts import FITS_NUMBERS, ShapeConflicts
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.spectra import OPEN, by_spectra, is_about_spectra
@@ -125,7 +125,8 @@ class Judge:
                 or self._in_squares(lhs, rhs, line)
                 or self._in_ones(lhs, rhs, line, source)
             )
-            if found.verdict == "shape" and not in_numbers:  # with the sizes of another section
+            misfit = found.verdict == "shape" or found.why.endswith(FITS_NUMBERS)
+            if misfit and not in_numbers:  # with the sizes of another section
                 example = self.in_numbers(lhs, rhs, line, general=True)
                 found = example if example and example.verdict == "proved" else found
             if found.verdict == "undecided":
