@@ -20,6 +20,7 @@ from typing import Any
 
 from sympy import OneMatrix, ZeroMatrix
 
+from otimes.algebra.notation.actions import as_actions
 from otimes.algebra.notation.bound import bindings_of
 from otimes.algebra.notation.capital_ends import with_small_ends
 from otimes.algebra.notation.derivatives import in_either_shape
@@ -94,7 +95,7 @@ def elaborate(
     >>> found.terms[1]
     KroneckerProduct(A*C, B*D)
     """
-    named = with_small_ends(terms, symbols.sizes())
+    named = _acted(with_small_ends(terms, symbols.sizes()), symbols, source, starts)
     return in_either_shape(lambda each: _elaborated(each, symbols, source, starts), named)
 
 
@@ -120,6 +121,7 @@ def shape_error(terms: Sequence[Node], symbols: Symbols, source: str = "") -> st
     """
     if has_plain_entries(terms):
         return None
+    terms = _acted(terms, symbols, source)
     try:
         in_either_shape(lambda each: _oriented(each, symbols, source).infer_all(), terms)
     except FormulaShapeError as error:
@@ -143,7 +145,27 @@ def is_plain(error: FormulaShapeError) -> bool:
 
 def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> None:
     """Raise FormulaShapeError where the shapes of terms, equal by the formula, do not conform."""
+    terms = _acted(terms, symbols, source)
     in_either_shape(lambda each: _check_shapes(each, symbols, source), terms)
+
+
+def _acted(
+    terms: Sequence[Node], symbols: Symbols, source: str, starts: Sequence[int] = ()
+) -> Sequence[Node]:
+    """Return terms in which ⊗ acts on a matrix from both sides, where they conform only so."""
+
+    def conform(terms: Sequence[Node], on: Collection[Node]) -> bool:
+        begun = starts if max(starts, default=0) < len(terms) else ()
+        try:
+            trial = _oriented(terms, symbols, source, begun)
+            trial.infer_all()
+            shapes = [trial.infer(part).shape for part in on]
+        except (FormulaShapeError, NotationError):
+            return False
+        sizes = [trial.solver.resolved(size) for shape in shapes for size in shape or (ONE,)]
+        return ONE not in sizes
+
+    return as_actions(terms, symbols, conform)
 
 
 def _check_shapes(terms: Sequence[Node], symbols: Symbols, source: str) -> None:

@@ -65,6 +65,8 @@ class Symbols:
     `softmax` is "rows" or "columns" where it is said along which a softmax runs. `side` is "column"
     or "row" where it is said that all vectors are.
     `stacked` are keys of small letters for all positions, `x`, where `x_i` is one of these.
+    `acts`: how ⊗ acts on matrices of a shape, and of any under two empty sizes
+    (`otimes.algebra.notation.actions`).
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
@@ -82,6 +84,7 @@ class Symbols:
     printed: bool = False
     side: str = ""
     stacked: set[str] = field(default_factory=set)
+    acts: dict[tuple[Size, Size], str] = field(default_factory=dict)
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -99,6 +102,7 @@ class Symbols:
             self.printed,
             self.side,
             set(self.stacked),
+            dict(self.acts),
         )
 
     def side_of(self, known: Declared | None) -> str:

@@ -24,6 +24,7 @@ from otimes.algebra.notation.tree import (
     is_constant,
     walk,
 )
+from otimes.proofs.documents.actions import ways_of_acting
 from otimes.proofs.documents.assertions import assertions
 from otimes.proofs.documents.comments import read_comments
 from otimes.proofs.documents.consistency import clashes
@@ -140,6 +141,8 @@ def _checked(
     context.last = None
     context.ones = columns_of_ones(prose)
     context.parts = parts_in(prose)
+    context.base.acts = ways_of_acting(items, context)
+    context.last = None
     checker = LinkChecker(document, context, items)
     equations = checker.equations(on_progress)
     if checker.blamed:  # again, without the declarations that proved equations contradict

@@ -29,6 +29,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
+from otimes.proofs.documents.actions import unless_plain
 from otimes.proofs.documents.addends import declared_addends, unequal
 from otimes.proofs.documents.applications import applications_in, hides_argument
 from otimes.proofs.documents.attempts import (
@@ -136,6 +137,8 @@ class Judge:
                 found = self._with_all_definitions(found, lhs, rhs, line)
             if refuted and found.verdict == "refuted":
                 found = self._unless_of_spectra(found, lhs, rhs, line)
+            if refuted and found.verdict == "refuted":
+                found = unless_plain(found, self.context, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found

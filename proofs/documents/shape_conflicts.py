@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from otimes.algebra.errors import OtimesError, ShapeError
+from otimes.algebra.notation.actions import ROWS, acting
 from otimes.algebra.notation.elaborate import check_shapes, shape_error
 from otimes.algebra.notation.symbols import Declared, Symbols, full_key, text_of
 from otimes.algebra.notation.tree import (
@@ -148,10 +149,13 @@ class ShapeConflicts:
         A vector is never: whether it is a row or a column is what such a declaration says.
         """
         symbols = self.context.symbols_at(line)
+        acted = acting([lhs, rhs], ROWS)
+        states = {symbols.lookup(e)[0] for e in (acted.on if acted else ()) if isinstance(e, Name)}
         used = [
             (key, at)
             for key, at in self.context.lines_of([lhs, rhs], line)
             if symbols.known[key].kind == "matrix"
+            and key not in states  # with rows for columns, ⊗ acts otherwise
             and symbols.known[key].rows != symbols.known[key].cols
             and (1,) not in (symbols.known[key].rows, symbols.known[key].cols)
         ]
@@ -232,6 +236,8 @@ class ShapeConflicts:
     def _of_an_action(self, terms: Sequence[Node], line: int) -> str:
         """Return that A ⊗ W may act on a matrix from both sides, where it stands before one."""
         symbols = self.context.symbols_at(line)
+        if symbols.acts and acting(terms, ROWS) is not None:
+            return ""
         for e in (e for term in terms for e in walk(term) if isinstance(e, Product)):
             for left, right in pairwise(e.factors):
                 known = symbols.lookup(right)[1] if isinstance(right, Name) else None
