@@ -1,20 +1,26 @@
 r"""Matrices that are stacked from rows or columns which a text defines one by one.
 
 After `h_i = \sum_j A_{ij} M x_j`, with `H = [h_1, \dots, h_n]` and `X = [x_1, \dots, x_n]`, the
-equation `H = M X A^\top` is a claim about each column. Where the text does not say what H is made
-of, the letter suggests it.
+equation `H = M X A^\top` is a claim about each column, and after `S_{ij} = q_i^\top k_j` one for S
+is a claim about each entry. Where the text does not say what H is made of, the letter suggests it:
+then the equation is called wrong if a slip is what tells it from the columns, or from the rows.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from typing import NamedTuple
 
-from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, Slot, bare
+from otimes.algebra.notation.tree import Entry, Group, Name, Node, Power, Slot, bare, latex
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.false_claims import DIFFER
 from otimes.proofs.documents.found import Found
+from otimes.proofs.documents.suggestions import SLIPS, edits_of
 
+MOST = 24  # edits of a matrix that are tried
 ALL = Slot("label", ":")
 
 
@@ -26,11 +32,20 @@ class Stacked(NamedTuple):
     turned: bool
     said: bool
 
+    def part(self, whole: Node, side: str = "") -> Node:
+        """Return the row, the column or the entry of a matrix that a member is."""
+        name = self.definition.lhs
+        slots = name.sub if isinstance(name, Name) else ()
+        if (side or self.side) != "entry":
+            slots = (slots[0], ALL) if (side or self.side) == "row" else (ALL, slots[0])
+        part = Entry(Group(whole), slots)
+        return Power(part, "T") if self.turned or side else part
+
 
 def by_members(
     context: Context, left: Node, right: Node, line: int, judged: Callable[[Node, Node], Found]
 ) -> Found | None:
-    """Return the verdict on an equation for a matrix by what its rows or columns are, or None."""
+    """Return the verdict on an equation for a matrix by what its parts are, or None."""
     whole = bare(left)
     if not isinstance(whole, Name) or whole.sub or whole.select or not whole.base.isupper():
         return None
@@ -38,23 +53,56 @@ def by_members(
         member, known = each.definition.lhs, each.definition
         if not isinstance(member, Name) or not context.in_scope(known.line, line):
             continue
-        index = Slot("index", member.sub[0].text)
-        slots = (index, ALL) if each.side == "row" else (ALL, index)
-        part: Node = Entry(Group(right), slots)
-        found = judged(member, Power(part, "T") if each.turned else part)
-        if found.verdict not in ("proved", "refuted", "shape"):
-            continue
+        found = judged(member, each.part(right))
         why = f"{found.why}; {each.side} by {each.side}"
-        if each.said:
+        sure = found.verdict == "proved" if each.side == "entry" else found.is_decided
+        if each.said and sure:
             return replace(found, why=why, suggestion="", against=(known.line,))
-        if found.verdict == "refuted":
+        edited = (
+            _slip(context, each, right, line, judged) if found.differ or found.is_wrong else None
+        )
+        if edited is not None:
+            mended, why = (
+                f"{latex(left)} = {latex(edited)}",
+                f"{DIFFER}; {each.side} by {each.side}",
+            )
+            why = f"{why}, as on line {known.line}"
+            return replace(
+                found, verdict="refuted", why=why, suggestion=mended, against=(known.line,)
+            )
+        if found.verdict == "refuted" and each.side != "entry":
             why = f"it is false if its {each.side}s are those of line {known.line}"
             return Found("needs-hypothesis", why)
     return None
 
 
+def _slip(
+    context: Context,
+    each: Stacked,
+    right: Node,
+    line: int,
+    judged: Callable[[Node, Node], Found],
+) -> Node | None:
+    """Return a matrix with one edit that has the parts which its letter suggests, or None.
+
+    None, too, where these are its parts on the other side: it is stacked so.
+    """
+    member, sizes = each.definition.lhs, context.symbols_at(line).sizes()
+    other = {"row": "column", "column": "row"}.get(each.side)
+    if other and judged(member, each.part(right, other)).verdict == "proved":
+        return None
+    for kind, edited in islice(edits_of(right, Counter(), sizes), MOST):
+        slip = kind in SLIPS and not context.is_excused(kind, line)
+        if slip and judged(member, each.part(edited)).verdict == "proved":
+            return edited
+    return None
+
+
 def _stacked(context: Context, whole: Name) -> Iterator[Stacked]:
     """Yield the definitions of what a matrix is made of, as said or as its letter suggests."""
+    for letter in (whole.base, whole.base.lower()):
+        for known in _defined(context, letter, whole, 2):
+            yield Stacked(known, "entry", False, letter == whole.base)
     for members in context.members.values():
         for member in members:
             if replace(member.whole, span=(0, 0)) == replace(whole, span=(0, 0)):
@@ -68,10 +116,10 @@ def _stacked(context: Context, whole: Name) -> Iterator[Stacked]:
             return
 
 
-def _defined(context: Context, letter: str, whole: Name) -> Iterator[Definition]:
-    """Yield the definitions of a small letter with an index that the matrix does not have."""
+def _defined(context: Context, letter: str, whole: Name, indices: int = 1) -> Iterator[Definition]:
+    """Yield the definitions of a letter with so many indices that the matrix does not have."""
     for known in context.generic.get(letter, ()):
         name = known.lhs
         alike = isinstance(name, Name) and (name.sup, name.marks) == (whole.sup, whole.marks)
-        if alike and [slot.kind for slot in getattr(name, "sub", ())] == ["index"]:
+        if alike and [slot.kind for slot in getattr(name, "sub", ())] == ["index"] * indices:
             yield known

@@ -33,6 +33,7 @@ from otimes.proofs.documents.conventions import convention_notes
 from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.declared_in_formulas import declared_by
 from otimes.proofs.documents.einsum import with_einsum
+from otimes.proofs.documents.entries_in_words import entries_in
 from otimes.proofs.documents.files import read_document
 from otimes.proofs.documents.gradients import read_gradients
 from otimes.proofs.documents.items import (
@@ -140,6 +141,7 @@ def _checked(
     context.hypotheses += [*given, *offered(items, document)]
     context.last = None
     context.ones = columns_of_ones(prose)
+    context.entries = [*entries_in(prose)]
     context.parts = parts_in(prose)
     context.base.acts = ways_of_acting(items, context)
     context.last = None

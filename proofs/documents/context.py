@@ -124,6 +124,7 @@ class Context:
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
     factorisations: list[Factorisation] = field(default_factory=list)
     gradients: list[tuple[int, Name, Derivative]] = field(default_factory=list)  # in words
+    entries: list[tuple[int, Name, Entry]] = field(default_factory=list)  # in words
     orthonormal: set[tuple[str, int]] = field(default_factory=set)  # letters of vectors, lines
     spectrum: set[tuple[str, int]] = field(default_factory=set)  # letters of singular values
     factored: bool = False  # whether the text is about singular values or eigendecompositions

@@ -10,12 +10,14 @@ from itertools import chain
 from itertools import product as pairs
 
 from otimes.algebra.notation.symbols import (
+    key_of,
     text_of,
 )
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
     Grid,
+    Group,
     Name,
     Node,
     Power,
@@ -428,6 +430,9 @@ class Equalities(DefinedSides):
             if before and found.is_wrong and self._is_of_another_case(link.item, found, before):
                 return replace(found, verdict="undecided", why=OTHER_CASE)
             return found
+        turned = self._defines_turned(link) if link.k == 0 else None
+        if turned is not None:
+            return self._definition(link.item, turned, Power(Group(link.right), "T"))
         if (
             link.k == 0
             and isinstance(bare(link.right), Name)
@@ -436,6 +441,19 @@ class Equalities(DefinedSides):
         ):
             return self._definition(link.item, link.right, link.left)
         return None
+
+    def _defines_turned(self, link: Link) -> Name | None:
+        r"""Return the vector that an equation defines by its transpose: `h_i^\top = x_i^\top W`."""
+        whole = bare(link.left)
+        name = bare(whole.base) if isinstance(whole, Power) and whole.exponent == "T" else None
+        if not isinstance(name, Name) or not name.base.islower() or len(name.sub) != 1:
+            return None
+        own = self.context.members_of([name]).values()
+        of = {latex(e) for each in own for e in symbols_in(each.rhs)}
+        defined = {text for text in of if text.partition("_{[")[0] in self.context.definitions}
+        new = key_of(name) not in self.context.generic and self._is_new(name)
+        known = self._defines(name, link.right, False, link.item.line)
+        return name if new and known and not defined else None
 
     def _as_assumption(self, link: Link) -> Found | None:
         """Return the verdict on what a sentence assumes or decomposes, or None."""

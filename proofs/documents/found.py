@@ -37,3 +37,8 @@ class Found:
     def is_wrong(self) -> bool:
         """Whether a claim is called wrong."""
         return self.verdict in ("refuted", "shape")
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether a claim is proved, or called wrong."""
+        return self.verdict == "proved" or self.is_wrong

@@ -84,7 +84,11 @@ class LinkChecker(Equalities):
         super().__init__(document, context, items)
         self.wrong = WrongDefinitions(document, context)
         ones = [(offset, name, None) for offset, name in context.ones]
-        self.named: list[tuple[int, Name, Node | None]] = [*ones, *context.gradients]
+        self.named: list[tuple[int, Name, Node | None]] = [
+            *ones,
+            *context.gradients,
+            *context.entries,
+        ]
         self.named.sort(key=lambda each: each[0])
         self.said = 0  # how many of the symbols that words define are defined
 

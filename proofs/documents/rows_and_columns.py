@@ -43,6 +43,7 @@ SIDES = (
     rf"(?P<whole>⟦\d+⟧){OTHERS}[^.;⟦]{{0,60}}?\b{LET}\s+{NAMES}\s+{IS}\s+their\s+{NTH}{SIDE}\b",
     rf"(?P<whole>⟦\d+⟧)[^.;⟦]{{0,40}}?\b{WITH}\s+{SIDE}\s+(?:are\s+)?{NAMES}",
     rf"(?P<whole>⟦\d+⟧)\s+(?:have\s+|has\s+)?the\s+{SIDE}\s+(?P<names>⟦\d+⟧)",
+    rf"(?P<whole>⟦\d+⟧){OTHERS}\s+have\s+(?:the\s+)?{SIDE}\s+{NAMES}(?!\s*(?:,|and|the)\s)",
     rf"\b{SIDE}\s+{NAMES}\s+{OF}",
     rf"{NAMES},?\s+(?:is|are|be|for|denotes?|as|being)\s+{SIDE}\s+(?:{M}|[a-z])\s+{OF}",
     rf"\bwith\s+{NAMES},?\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}",

@@ -154,7 +154,8 @@ LISTED = r"Let $X = [x_1, \dots, x_n]$ be $d \times n$. "
         (STACKED, "M X A", "refuted"),
         (LISTED + r"Let $H = [h_1, \dots, h_n]$. ", r"M X A^\top", "proved"),
         (LISTED + r"Let $H = [h_1, \dots, h_n]$. ", "M X A", "refuted"),
-        (LISTED + "The head is, ", "M X A", "needs-hypothesis"),  # what H is made of is not said
+        (LISTED + "The head is, ", "M X A", "refuted"),  # its letter says it, and a slip tells
+        (LISTED + "The head is, ", "2 M X A^\\top", "needs-hypothesis"),  # H may be made of others
         (LISTED + "The head is, ", r"M X A^\top", "definition"),
     ],
 )
@@ -188,3 +189,51 @@ def test_rows_are_those_of_the_matrices_named_together() -> None:
     said = r"Let $K, V \in \mathbb{R}^{n \times d}$ and let $k_i$, $v_i$ denote their $i$-th rows. "
     assert last(rf"{said}Then $K^\top V = \sum_i k_i^\top v_i$.") == "proved"
     assert last(rf"{said}Then $K^\top V = \sum_i v_i^\top k_i$.") == "refuted"
+
+
+SIZES = r"""Let $A \in \mathbb{R}^{n \times n}$, $M \in \mathbb{R}^{d \times d}$ and
+$Q, K \in \mathbb{R}^{n \times k}$ with rows $q_i^\top$ and $k_i^\top$. """
+SIDE_BY_SIDE = r"Let $A \in \mathbb{R}^{n \times n}$, $M \in \mathbb{R}^{d \times d}$ and $X = [x_1, \dots, x_n]$. "
+
+
+@pytest.mark.parametrize(
+    ("text", "right", "wrong"),
+    [
+        (SIZES + r"The scores are $S_{ij} = q_i^\top k_j$, so $S = %s$.", r"Q K^\top", r"K Q^\top"),
+        (
+            r"""Let $Q, K \in \mathbb{R}^{k \times n}$ have the columns $q_i$ and $k_j$. The scores
+            are $S = %s$, with entries $S_{ij} = q_i^\top k_j$.""",
+            r"Q^\top K",
+            r"K^\top Q",
+        ),
+        (
+            SIDE_BY_SIDE
+            + r"""At position $i$, $y_i = x_i + \sum_j a_{ij} M x_j$, where $a_{ij}$ are the
+            entries of $A$. In matrices, $Y = X + %s$.""",
+            r"M X A^\top",
+            "M X A",
+        ),
+        (
+            r"""Let $X \in \mathbb{R}^{n \times d}$ have the rows $x_i^\top$, and let
+            $A \in \mathbb{R}^{n \times n}$ and $M \in \mathbb{R}^{d \times d}$. Token $i$
+            receives $h_i^\top = \sum_j A_{ij} x_j^\top M$. Then $H = %s$, with rows $h_i^\top$.""",
+            "A X M",
+            r"A^\top X M",
+        ),
+    ],
+)
+def test_a_matrix_is_what_its_entries_or_rows_are(text: str, right: str, wrong: str) -> None:
+    assert not [each for each in check_text(text % right).equations if each.is_wrong]
+    found = check_text(text % wrong).equations
+    assert [each.verdict for each in found if each.tex.endswith(wrong)] == ["refuted"]
+
+
+def test_entries_of_another_case_accuse_no_matrix() -> None:
+    text = SIZES + (
+        r"The scores are $S = Q K^\top$."
+        "\n\n"
+        r"ALiBi subtracts a distance, $S_{ij} = q_i^\top k_j - \mu (i - j)$. Let "
+        r"$t \in \mathbb{R}^n$ be the positions. In matrices, "
+        r"$S = Q K^\top - \mu (t \mathbf{1}^\top - \mathbf{1} t^\top)$."
+    )
+    assert not [each for each in check_text(text).equations if each.is_wrong]
