@@ -67,6 +67,21 @@ def computed(context: Context, left: Node, right: Node, line: int) -> Found | No
     return Found("refuted", f"in numbers, the left side is {shown}; with {named(used)}")
 
 
+def is_symmetric(value: Node) -> bool:
+    r"""Return whether a matrix in numbers is its transpose, or is not computed.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> (said,) = parse_formula(r"S = \begin{bmatrix} 1 & 2 \\ 2 & 1 \end{bmatrix}")
+    >>> is_symmetric(said.terms[1])
+    True
+    """
+    try:
+        found = _value(value, lambda text: None)
+    except _NotComputedError:
+        return True
+    return not isinstance(found, sympy.MatrixBase) or found == found.T
+
+
 def _values(left: Node, right: Node, given: Callable[[str], Node | None]) -> tuple[Any, Any]:
     """Return both sides; an identity matrix is as large as the other side."""
     sides = [None if _is_identity(side) else _value(side, given) for side in (left, right)]

@@ -51,6 +51,12 @@ SUPPOSED = re.compile(
     r"\b(?:suppose\w*|assum\w+|imagin\w+|consider\w*|take|say that|pretend|restrict\w*)\b",
     re.IGNORECASE,
 )
+LAYOUT = re.compile(
+    r"\b(?:transpos\w*|layouts?|conventions?|columns?|rows?|row-\w+|column-\w+|stor(?:e[sd]?|ing)|"
+    r"stack\w*|authors?|papers?|literature|textbooks?|code|implement\w*|pytorch|numpy|jax|order|"
+    r"previous\w*|earlier|elsewhere|here|now|notation|forms?|written|if|when)\b",
+    re.IGNORECASE,
+)
 FOLLOWS = re.compile(
     r"\b(?:we|to|you|one)\s+(?:then\s+|now\s+)?(?:get|gets|obtain)\b|\b(?:gives?|yields?|"
     r"implies|leads? to|solution|solv\w+|optimum|optimal|minimi[sz]\w+|maximi[sz]\w+)\b"
@@ -76,6 +82,17 @@ NEGATED = re.compile(
     r"\b(?:not|never|isn't|aren't|doesn't)\b"
     r"(?!\s+(?:chang|alter|affect|matter|depend|vary|only|just|even)\w*)",
     re.IGNORECASE,
+)
+# “A query that has not been changed scores …” denies no equation.
+ASIDE = re.compile(
+    r"\b(?:that|which|who|whose\s+\w+)\s+(?:has|have|had|is|are|was|were|do|does|did|can|could|"
+    r"need|may|must|will)\s+not\s+(?:been\s+|be\s+|yet\s+)?(?!(?:mean|imply|say|hold|give|equal\w*|"
+    r"follow|true|have|be|to|the|a|an|valid|correct\w*|right|allowed|possible|exact\w*|satisf\w+|"
+    r"permitted|legitimate|sound|sure|clear|use[sd]?)\b)\w+",
+    re.IGNORECASE,
+)
+GOES_ON = re.compile(
+    r"\b(?!(?:is|are|was|were|reads?|says?|would|be|namely|that|the)\b)[a-z]+", re.IGNORECASE
 )
 WRONGLY = re.compile(
     r"\b(?:false|wrong|incorrect|mistakes?|fails?|instead of|not true|erroneous\w*)\b",
@@ -173,6 +190,15 @@ def is_of_another_case(sentence: str, since: str) -> bool:
     (True, False)
     """
     return bool(OTHERWISE.search(sentence) or SUPPOSED.search(since))
+
+
+def is_in_another_layout(sentence: str) -> bool:
+    """Return whether a sentence may define something anew: for others, or with rows for columns.
+
+    >>> is_in_another_layout("Some authors store the transpose"), is_in_another_layout("So it is")
+    (True, False)
+    """
+    return bool(LAYOUT.search(sentence) or is_revised(sentence) or is_of_another(sentence))
 
 
 def follows_from_more(words: str) -> bool:
@@ -302,5 +328,20 @@ def is_denied(words: str) -> bool:
 
     >>> is_denied("It is not true that "), is_denied("They are not unique: for all R, ")
     (True, False)
+    >>> is_denied("A query that has not been changed scores the key with ")
+    False
     """
+    words = _without_asides(words)
     return bool(WRONGLY.search(words) or NEGATED.search(re.split(r"[:;]", words)[-1]))
+
+
+def _without_asides(words: str) -> str:
+    """Return words without negations in relative clauses after which the sentence goes on.
+
+    It does not where the clause is about the equation: “an error that is not rare is”.
+    """
+
+    def kept(clause: re.Match[str]) -> str:
+        return "" if GOES_ON.search(words[clause.end() :]) else clause[0]
+
+    return ASIDE.sub(kept, words)

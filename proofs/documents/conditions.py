@@ -13,7 +13,9 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.proofs.documents.assumptions import plain_words
 from otimes.proofs.documents.attempts import attempted, named
+from otimes.proofs.documents.circumstances import is_conditional, is_denied
 from otimes.proofs.documents.conclusions import equations_in, refuted_by, says_more
 from otimes.proofs.documents.context import Definition
 from otimes.proofs.documents.definitions import Definitions
@@ -99,6 +101,18 @@ class Conditions(Definitions):
                 return False
         used = {int(row) for row in USED.findall(found.why)}
         return defined > 0 and (slip or bool(used & {each.line for each in (*before, item)}))
+
+    def _is_slip(self, item: Item, found: Found) -> bool:
+        """Return whether an edit that no case explains and no word excuses mends an equation."""
+        slip = bool(found.suggestion) and found.edit in SLIPS
+        return slip and not self.context.is_excused(found.edit, item.line)
+
+    def _is_doubted(self, item: Item, found: Found, sides: Sequence[Node]) -> bool:
+        """Return whether words before an equation deny it, or are a condition that excuses it."""
+        words = plain_words(self.document.sentence_before(item.formula))
+        if is_denied(words):
+            return True
+        return is_conditional(words) and not self._condition_is_used(item, found, sides)
 
     def _is_slip_in_words(self, item: Item, found: Found) -> bool:
         """Return whether an edit mends an equation, and the condition after it is words alone."""

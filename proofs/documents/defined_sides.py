@@ -145,12 +145,12 @@ class DefinedSides(Conditions):
     def _unrolled(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the refutation of a sum by the recurrence that it unrolls, or None."""
         name = bare(left)
-        words = plain_words(self.document.sentence_before(item.formula))
-        if not isinstance(name, Name) or doubted_by(words):
+        if not isinstance(name, Name):
             return None
         for said in self.context.generic.get(key_of(name), ()):
             found = unrolled(left, right, said)
-            if found is not None and self.context.in_scope(said.line, item.line):
+            here = found is not None and self.context.in_scope(said.line, item.line)
+            if found is not None and here and not self._is_doubted(item, found, (left, right)):
                 return replace(found, against=(said.line,))
         return None
 

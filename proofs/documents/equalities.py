@@ -30,7 +30,7 @@ from otimes.algebra.notation.tree import (
     walk,
 )
 from otimes.algebra.notation.vocabulary import CONDITIONS
-from otimes.proofs.documents.arithmetic import computed
+from otimes.proofs.documents.arithmetic import computed, is_symmetric
 from otimes.proofs.documents.assumptions import assumes, plain_words
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.circumstances import (
@@ -45,6 +45,7 @@ from otimes.proofs.documents.circumstances import (
     is_conditional,
     is_denied,
     is_goal,
+    is_in_another_layout,
     is_named_in_words,
     is_of_a_moment,
     is_of_another_case,
@@ -67,7 +68,6 @@ from otimes.proofs.documents.recurrences import is_of
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
 from otimes.proofs.documents.source import Document
-from otimes.proofs.documents.suggestions import SLIPS
 from otimes.proofs.documents.terms import (
     are_shapes,
     has_trace,
@@ -153,8 +153,7 @@ class Equalities(DefinedSides):
 
         It does not where one edit of a kind that no case explains makes both definitions agree.
         """
-        slip = found.edit in SLIPS and found.suggestion
-        if slip and not self.context.is_excused(found.edit, item.line):
+        if self._is_slip(item, found):
             return False
         since = self.document.prose[self.document.lines[said - 1] : item.formula.start]
         since = re.split(r"\n\s*\n", since)[-1]
@@ -225,13 +224,19 @@ class Equalities(DefinedSides):
         found = [symbols.lookup(e)[1] for e in names]
         return any(each is None or not each.line for each in found)
 
-    def _has_values(self, left: Node, right: Node, why: str, line: int) -> bool:
-        """Return whether a section gives a symbol numbers with which a claim was not decided."""
-        names = {latex(e) for side in (left, right) for e in walk(side) if isinstance(e, Name)}
+    def _has_values(self, link: Link, found: Found, slip: bool) -> bool:
+        """Return whether a section gives a symbol numbers with which a claim was not decided.
+
+        With numbers that are not symmetric, an equation with a `slip` is as false as without.
+        """
+        sides = (link.left, link.right)
+        names = {latex(e) for side in sides for e in walk(side) if isinstance(e, Name)}
         for text in names & self.given_numbers:
             known = self.context.numbers.get(text, ())
-            here = not known or any(self.context.in_scope(each.line, line) for each in known)
-            if here and f"{text} as on line" not in why:
+            here = [d for d in known if self.context.in_scope(d.line, link.item.line)]
+            if f"{text} as on line" in found.why or (known and not here):
+                continue
+            if not (slip and here and not any(is_symmetric(each.rhs) for each in here)):
                 return True
         return False
 
@@ -532,6 +537,8 @@ class Equalities(DefinedSides):
         """Return a verdict, unless words or other definitions excuse what is called wrong."""
         words = link.words
         known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
+        slip = self._is_slip(link.item, found)
+        again_slip = slip and not is_in_another_layout(self.document.sentence(link.item.formula))
         elsewhere = known is not None and not self.context.in_scope(known[0].line, link.item.line)
         if elsewhere and found.verdict != "proved":
             self.context.definitions.pop(latex(bare(link.left)))
@@ -567,7 +574,7 @@ class Equalities(DefinedSides):
             and self._is_again(link.left, link.right, link.item)
         )
         if (
-            again and self._misfit_within(link.item, link.right) is None
+            again and not again_slip and self._misfit_within(link.item, link.right) is None
         ):  # what conforms may define it anew
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
         if (
@@ -584,6 +591,7 @@ class Equalities(DefinedSides):
         if (
             found.verdict == "refuted"
             and link.k == 0
+            and not again_slip
             and self._redefines(link.left, link.right, link.item)
         ):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
@@ -598,14 +606,13 @@ class Equalities(DefinedSides):
         if (
             found.verdict == "refuted"
             and link.k == 0
+            and not again_slip
             and self._may_be_redefined(link.left, link.right, link.item)
         ):
             return replace(found, verdict="undecided", why="its left side may be defined again")
         if found.verdict == "refuted" and EXPECTATION.search(link.item.formula.tex):
             return replace(found, verdict="undecided", why="an expectation is not in the language")
-        if found.verdict == "refuted" and self._has_values(
-            link.left, link.right, found.why, link.item.line
-        ):
+        if found.verdict == "refuted" and self._has_values(link, found, slip):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
         if found.verdict == "refuted" and open_ and self._loose(link.left, link.right):

@@ -426,10 +426,10 @@ class Judge:
             if found is not None:
                 return found
             edit = self._conforming(error, lhs, rhs, symbols, line)
-            proposed = edit.shown() if edit else ""
-            verdict = "shape" if edit else "undecided"
-            why = str(error).partition("; but ")[0] if edit else str(error)
-            return Found(verdict, why, suggestion=proposed, span=error.span)
+            if edit is None:
+                return Found("undecided", str(error), span=error.span)
+            why = str(error).partition("; but ")[0]
+            return Found("shape", why, suggestion=edit.shown(), edit=edit.kind, span=error.span)
         except NotationError as error:
             return Found("undecided", str(error), span=error.span)
         except FormulaShapeError:
@@ -722,7 +722,7 @@ class Judge:
         edit = self.conflicts.by_edit(a, b, self.context.symbols_at(line), line)
         why = f"{error}; with {named(used)}"
         if edit is not None:
-            return Found("shape", why, suggestion=edit.shown(), span=error.span)
+            return Found("shape", why, suggestion=edit.shown(), edit=edit.kind, span=error.span)
         names = [e for side in (a, b) for e in symbols_in(side)]
         plain = all(e.base.lstrip("\\")[0].isupper() and _has_no_index(e) for e in names)
         if not (names and plain and self.context.factored) or any(

@@ -139,7 +139,7 @@ def test_what_is_false_with_its_condition_is_refuted() -> None:
 
 
 def test_numbers_of_an_example_do_not_count_in_the_sections_after_it() -> None:
-    example = r"Take $M = \begin{bmatrix} 1 & 2 \\ 0 & 4 \end{bmatrix}$."
+    example = r"Take $M = \begin{bmatrix} 1 & 2 \\ 2 & 4 \end{bmatrix}$."
     for heading, verdict in (("## Two\n\n", "refuted"), ("", "undecided")):
         text = f"## One\n\n{EIGEN}\n\n{example}\n\n{heading}"
         claim = r"Let $B, C \in \mathbb{R}^{d \times d}$. Then $M (B C)^\top = M B^\top C^\top$."

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (a text is one line)
 """Second definitions of a symbol: those of another case, and those that contradict the first."""
 
 from __future__ import annotations
@@ -89,3 +90,29 @@ def test_the_shape_of_a_defined_vector_accuses_a_new_definition() -> None:
     for update, verdict in ((r"k^\top \lambda", "definition"), (r"\lambda^\top k", "shape")):
         last = check_text(text % update).equations[-1]
         assert last.verdict == verdict, last.why
+
+
+RUN = r"$X^{l+1} = X^l + F_l(X^l)$"
+STATE = r"Let $S_t = S_{t-1} + v_t k_t^\top$ with $S_0 = 0$."
+SQUARE = r"Let $A, B \in \mathbb{R}^{n \times n}$."
+NUMBERS = r"For instance, $A = \begin{bmatrix} 1 & 0 \\ 1 & 0 \end{bmatrix}$."
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (f"If layer $l$ computes $F_l$, then {RUN}, and $X^L = X^0 + \\sum_{{l=0}}^L F_l(X^l)$.", "refuted"),
+        (f"If layer $l$ computes $F_l$, then {RUN}, and $X^L = X^0 + \\sum_{{l=0}}^{{L-1}} F_l(X^l)$.", "definition"),
+        (f"{STATE} So $S_t = S_{{t-1}} + k_t v_t^\\top$.", "refuted"),
+        (f"{STATE} Some authors store the transpose, $S_t = S_{{t-1}} + k_t v_t^\\top$.", "undecided"),
+        (f"{STATE} With columns for keys, $S_t = S_{{t-1}} + k_t v_t^\\top$.", "undecided"),
+        (f"{SQUARE} A head that has not been trained has $(A B)^T = A^T B^T$.", "refuted"),
+        (f"{SQUARE} A rule that has not been proved is $(A B)^T = A^T B^T$.", "undecided"),
+        (f"{SQUARE} We write what is not correct, that $(A B)^T = A^T B^T$.", "undecided"),
+        (f"{SQUARE}\n\n{NUMBERS}\n\n$(B A B)^T = B^T A B^T$.", "refuted"),
+        (f"{SQUARE}\n\n{NUMBERS.replace('1 & 0', '1 & 1')}\n\n$(B A B)^T = B^T A B^T$.", "undecided"),
+    ],
+)  # fmt: skip
+def test_an_excuse_explains_why_an_equation_is_false(text: str, verdict: str) -> None:
+    last = check_text(text).equations[-1]
+    assert last.verdict == verdict, last.why
