@@ -12,8 +12,9 @@ from sympy.matrices.expressions.diagonal import DiagMatrix, DiagonalOf
 from sympy.matrices.expressions.matexpr import MatrixElement
 
 from otimes.algebra.language.binders import bindings, free_symbols
-from otimes.algebra.language.derivative import derivative_of, gradient, jacobian
+from otimes.algebra.language.derivative import derivative_of, differential, gradient, jacobian
 from otimes.algebra.language.linear import (
+    matadd,
     matmul,
     vec_cols,
     vec_rows,
@@ -36,6 +37,7 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
+    Differential,
     Grid,
     Group,
     Name,
@@ -278,6 +280,35 @@ class Functions(Operations):
             return Transpose(found) if turned else found
 
         return Typed(shape[::-1] if turned else shape, build, e.span)
+
+    def differential(self, e: Differential) -> Typed:
+        """Read the derivative of a term in the directions of the changes of matrices."""
+        target, changes = self.infer(e.target), []
+        for variable in e.variables:
+            if not isinstance(variable, Name):
+                raise NotationError("a change is of a symbol", e.span)
+            typed = self.infer(variable)
+            if not typed.known or typed.shape is None:
+                raise NotationError("a change of a number is not in the language", e.span)
+            text = f"d{text_of(variable)}"
+            change = self._matrix_symbol(variable, text, typed.shape, Declared("matrix"))
+            changes.append((typed, change))
+        if not target.known:
+            raise NotationError(f"it is not known what {self.quoted(e.target)} is", e.span)
+
+        def build() -> Any:
+            whole, terms = target.build(), []
+            for typed, change in changes:
+                at = typed.build()
+                if not isinstance(at, sympy.MatrixSymbol):
+                    raise NotationError("a change is of a matrix", e.span)
+                if whole.has(at):
+                    terms.append(differential(whole, at, change.build()))
+            if not terms:
+                raise NotationError("it is not clear on what it depends", e.span)
+            return matadd(*terms) if target.shape is not None else sympy.Add(*terms)
+
+        return Typed(target.shape, build, e.span)
 
     def _length(self, typed: Typed) -> Size | None:
         """Return the number of entries of a vector, None of another term."""

@@ -135,6 +135,17 @@ class Derivative(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Differential(Node):
+    """The differential of a term in changes of some matrices: `d(X Y) = (dX) Y + X dY`.
+
+    That of a matrix by itself is its change, `dX`.
+    """
+
+    target: Node
+    variables: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Root(Node):
     r"""`\sqrt[degree]{…}`, the degree empty for a square root."""
 
@@ -516,6 +527,12 @@ def _derivative(e: Derivative) -> str:
     return rf"\frac{{\partial}}{{\partial {below}}} {latex(e.target)}"
 
 
+def _differential(e: Differential) -> str:
+    inner = latex(e.target)
+    plain = isinstance(e.target, Name | Group | Apply)
+    return f"d {inner}" if plain else f"d ({inner})"
+
+
 def _root(e: Root) -> str:
     return rf"\sqrt{f'[{e.degree}]' if e.degree else ''}{{{latex(e.argument)}}}"
 
@@ -529,6 +546,7 @@ _WRITE: dict[type, Any] = {
     Power: _power,
     Fraction: lambda e: rf"\frac{{{latex(e.above)}}}{{{latex(e.below)}}}",
     Derivative: _derivative,
+    Differential: _differential,
     Root: _root,
     Indexed: _indexed,
     Apply: _apply,

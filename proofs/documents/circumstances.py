@@ -10,7 +10,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from otimes.algebra.notation.tree import Group, Name, Node, Power, Product, Sum, bare, latex, walk
+from otimes.algebra.notation.tree import (
+    Apply,
+    Group,
+    Name,
+    Node,
+    Norm,
+    Power,
+    Product,
+    Sum,
+    bare,
+    latex,
+    walk,
+)
+from otimes.algebra.notation.vocabulary import FUNCTIONS
 from otimes.proofs.documents.false_claims import assumed
 from otimes.proofs.documents.source import Document, Formula
 
@@ -220,10 +233,15 @@ def is_of_differentials(lhs: Node, rhs: Node) -> bool:
     >>> is_of_differentials(*rule.terms)
     True
     """
+    parts = [e for side in (lhs, rhs) for e in walk(side)]
+    matrices = any(_is_differential(e, _is_variable) for e in parts)
+    return matrices and has_differentials(lhs, rhs)
+
+
+def has_differentials(lhs: Node, rhs: Node) -> bool:
+    """Return whether all terms have a `d` before a symbol, which may be a number: `dh = U dx`."""
     terms = [*_terms(lhs), *_terms(rhs)]
-    parts = [[e for e in walk(term) if _is_differential(e)] for term in terms]
-    matrices = any(_is_differential(e, _is_variable) for each in parts for e in each)
-    return bool(terms) and all(parts) and matrices
+    return bool(terms) and all(any(map(_is_differential, walk(term))) for term in terms)
 
 
 def _terms(node: Node) -> list[Node]:
@@ -250,8 +268,10 @@ def _is_letter(node: Node) -> bool:
 
 def _is_variable(node: Node) -> bool:
     base = node.base if isinstance(node, Power) else node
-    if isinstance(base, Group):
+    if isinstance(base, Group | Norm):
         return True
+    if isinstance(base, Apply):
+        return base.function.base in FUNCTIONS
     return isinstance(base, Name) and (base.base[:1].isupper() or bool(base.style))
 
 

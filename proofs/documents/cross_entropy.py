@@ -12,6 +12,7 @@ from typing import Any
 
 from otimes.algebra.notation.tree import (
     Apply,
+    Indexed,
     Name,
     Node,
     Number,
@@ -29,22 +30,48 @@ UNITS = ("e", "1", "u", "o", r"\delta")
 
 
 def entropy(loss: Node, other: Node) -> Any:
-    r"""Return a loss with `e_y^\top \log p` for `\log p_y`, where the other side has `e_y`."""
+    r"""Return a loss with products of vectors for sums of entries, as `\sum_i y_i \log p_i`.
+
+    For `\log p_y` the product is of `e_y`, if the other side has it.
+    """
 
     def change(part: Any) -> Any:
-        if not isinstance(part, Apply) or part.function.base not in LOGARITHMS or part.below:
-            return None
-        of = bare(part.arguments[0])
-        if not isinstance(of, Name) or len(of.sub) != 1 or of.sup:
+        if isinstance(part, Indexed) and part.mark == r"\sum" and len(part.indices) == 1:
+            return _summed(part)
+        of = _logarithm_of(part)
+        if of is None or len(of.sub) != 1 or of.sup:
             return None
         units = {e for e in walk(other) if isinstance(e, Name) and e.sub == of.sub}
         units = {e for e in units if e.base in UNITS and e != of}
         if len(units) != 1:
             return None
         whole = replace(part, arguments=(replace(of, sub=()),))
-        return Product((Power(units.pop(), "T"), whole), ("", ""))
+        return Apply(Name("inner"), (units.pop(), whole))
 
     return mapped(loss, change)
+
+
+def _logarithm_of(node: Any) -> Name | None:
+    """Return the symbol of which a term is the logarithm, or None."""
+    if not isinstance(node, Apply) or node.function.base not in LOGARITHMS or node.below:
+        return None
+    of = bare(node.arguments[0])
+    return of if isinstance(of, Name) else None
+
+
+def _summed(sum_: Indexed) -> Node | None:
+    """Return a sum of products of entries and logarithms of entries as a product of vectors."""
+    factors = [*map(bare, sum_.body.factors)] if isinstance(sum_.body, Product) else []
+    if len(factors) != 2 or not isinstance(factors[0], Name):
+        return None
+    of = _logarithm_of(factors[1])
+    if of is None or not isinstance(factors[1], Apply):
+        return None
+    own = [len(e.sub) == 1 and e.sub[0].text == sum_.indices[0] for e in (factors[0], of)]
+    if not all(own) or of.sup or factors[0].sup:
+        return None
+    whole = replace(factors[1], arguments=(replace(of, sub=()),))
+    return Apply(Name("inner"), (replace(factors[0], sub=()), whole))
 
 
 def distributions(loss: Node) -> Iterator[list[Hypothesis]]:
@@ -55,6 +82,8 @@ def distributions(loss: Node) -> Iterator[list[Hypothesis]]:
     found: dict[str, Name] = {}
     for e in walk(loss):
         factors = [*map(bare, e.factors)] if isinstance(e, Product) else []
+        if isinstance(e, Apply) and e.function == Name("inner"):
+            factors = [*map(bare, e.arguments)]
         if not any(isinstance(f, Apply) and f.function.base in LOGARITHMS for f in factors):
             continue
         for factor in factors:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
@@ -41,7 +42,8 @@ from otimes.proofs.documents.derivatives import (
     free,
     turned_gradients,
 )
-from otimes.proofs.documents.every_reading import has_assumption
+from otimes.proofs.documents.differentials import as_gradients, in_changes
+from otimes.proofs.documents.every_reading import PROPERTY, has_assumption
 from otimes.proofs.documents.false_claims import ASSUMPTION, DIFFER
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
@@ -58,6 +60,7 @@ GRADIENT_IF = re.compile(
     r"|\s*\$*\s*\\?[\w{}]{1,12}\s*=\s*(?:\\[dt]?frac\s*\{)?\s*\\(?:partial|nabla)\b)",
     re.IGNORECASE,
 )
+INVERTIBLE = re.compile(r"\binvertible\b|\bnonsingular\b", re.IGNORECASE)
 LAYOUT = re.compile(
     r"\b(?:layout|convention|notation|numerator|denominator|jacobian)\b", re.IGNORECASE
 )
@@ -239,13 +242,45 @@ class DefinedSides(Conditions):
                 why = f"the chain rule gives another value, with {chain.how}"
                 return Found("needs-hypothesis", f"{why}: are there other dependences?")
         elif found.why.startswith(ASSUMPTION) and not is_constant(right):
-            symbols = self.context.symbols_at(item.line)
-            verdict, reading = attempted(chain.value, chain.other, (), symbols, certain=True)
-            if verdict is not None and verdict.status == "refuted":
-                found = Found("refuted", DIFFER, verdict.counterexample, reading=reading)
+            found = self._refuted(chain.value, chain.other, item.line) or found
         if found.verdict not in ("proved", "refuted"):
             return found
         return replace(found, why=f"{found.why}; by the chain rule, with {chain.how}")
+
+    def _in_changes(self, left: Node, right: Node, item: Item, words: str) -> Found | None:
+        """Return the verdict on an equation of differentials, or of gradients, None if open."""
+        gradients = as_gradients(self.context, left, right, item.line)
+        if gradients is not None:
+            return self._derived(*gradients, item)
+        change = in_changes(self.context, left, right, item.line)
+        if change is None:
+            return None
+        with ExitStack() as stack:
+            for name in change.variables:
+                stack.enter_context(free(self.context, name))
+            found = self.judge.claim(change.left, change.right, item.line, "")
+            if found.why.startswith(ASSUMPTION):  # it is said of changes in all directions
+                found = self._refuted(change.left, change.right, item.line) or found
+        composed = any(latex(e) in self.context.definitions for e in change.variables)
+        if found.is_wrong and (composed or has_assumption(words)):
+            return Found("undecided", "it is false of changes in all directions")
+        if found.verdict == "proved" and change.constant:
+            return Found("needs-hypothesis", f"true if {', '.join(change.constant)} is constant")
+        how = f", with {named(change.used)}" if change.used else ""
+        return replace(found, why=f"{found.why}; of differentials{how}")
+
+    def _refuted(self, left: Node, right: Node, line: int) -> Found | None:
+        """Return the refutation of an equation that is meant of all values, None where it is open.
+
+        A section about matrices of a kind may mean those only.
+        """
+        if PROPERTY.search(INVERTIBLE.sub("", self.context.words_of_section(line))):
+            return None
+        symbols = self.context.symbols_at(line)
+        verdict, reading = attempted(left, right, (), symbols, certain=True)
+        if verdict is None or verdict.status != "refuted":
+            return None
+        return Found("refuted", DIFFER, verdict.counterexample, reading=reading)
 
     def _with_constants(
         self, chain: Chain, left: Derivative, right: Node, line: int
@@ -272,9 +307,12 @@ class DefinedSides(Conditions):
                 found = self.judge.claim(chain.value, chain.other, line, "")
                 refuted = found.verdict == "refuted" and any(distributions(chain.target))
                 found = replace(found, verdict="undecided") if refuted else found
-        put_in = chain.at_its_value(self.context)
-        if found.verdict in ("proved", "shape") or found.why.startswith("true") or put_in is None:
+        if found.verdict in ("proved", "shape") or found.why.startswith("true"):
             return found
+        put_in = chain.in_full(self.context)
+        if put_in is None:
+            open_ = "its definitions cannot all be put in"
+            return Found("undecided", open_) if found.verdict == "refuted" else found
         full = self._of_distributions(chain, *put_in, line)
         full = full or self.judge.claim(*put_in, line, "")
         return found if full.verdict == found.verdict else full

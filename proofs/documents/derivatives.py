@@ -61,14 +61,26 @@ class Chain(NamedTuple):
         """What is differentiated."""
         return self.derivative.target
 
-    def at_its_value(self, context: Context) -> tuple[Node, Node] | None:
-        """Return both sides with all definitions put in, None where the variable has none."""
+    def in_full(self, context: Context) -> tuple[Node, Node] | None:
+        """Return both sides with all definitions put in, None where some cannot be."""
         own = self.derivative
+        with free(context, own.variable):
+            others = context.instances([own.target])
+            target = context.unfolded(own.target, {}, None, others)
+            left = is_open(context, target)
         point = context.unfolded(own.variable, {})
-        if point == own.variable:
+        right = context.unfolded(self.other, {}, None, context.instances([self.other]))
+        if left or is_open(context, point) or is_open(context, right):
             return None
-        others = context.instances([self.other])
-        return replace(own, point=Group(point)), context.unfolded(self.other, {}, None, others)
+        at = None if point == own.variable else Group(point)
+        return replace(own, target=target, point=at), right
+
+
+def is_open(context: Context, node: Node) -> bool:
+    """Return whether symbols of a term have definitions that are not put in."""
+    inside = {id(p) for e in walk(node) if isinstance(e, Derivative) for p in walk(e)}
+    names = [e for e in walk(node) if isinstance(e, Name) and id(e) not in inside]
+    return any(context.definitions.get(latex(e)) for e in names)
 
 
 def by_chain_rule(
@@ -79,8 +91,7 @@ def by_chain_rule(
     None is yielded if no definition says how it depends on the matrix. `without` are symbols, as
     LaTeX, that are constant.
     """
-    here = [text for text, known in context.definitions.items() if known and text not in without]
-    here = [text for text in here if holds(context, context.definitions[text][0], line)]
+    here = [text for text in in_force(context, line) if text not in without]
     for chain_of in (_by_itself, _by_derivatives):
         if chain_of is _by_derivatives:
             loss = bare(asked.target)
@@ -133,6 +144,12 @@ def with_shapes(context: Context, node: Any, line: int) -> Any:
     return mapped(node, change)
 
 
+def in_force(context: Context, line: int) -> list[str]:
+    """Return the symbols, as LaTeX, whose definitions count on a line."""
+    every = [text for text, known in context.definitions.items() if known]
+    return [text for text in every if holds(context, context.definitions[text][0], line)]
+
+
 def holds(context: Context, known: Definition, line: int) -> bool:
     """Return whether a definition counts on a line.
 
@@ -162,7 +179,7 @@ def _by_itself(
             return None
         known = context.definitions[latex(of)][0]
         used[latex(of)], of = known, known.rhs
-    whole = context.unfolded(entropy(of, right), used, _depending(context, here, at))
+    whole = context.unfolded(entropy(of, right), used, depending(context, here, at))
     if not _has(whole, at):
         return None
     value = Group(replace(asked, target=Group(whole)), stands_for=asked)
@@ -176,7 +193,7 @@ def _evaluated(context: Context, here: list[str], node: Node, used: dict[str, De
     def change(part: Any) -> Any:
         if not isinstance(part, Derivative):
             return None
-        whole = context.unfolded(part.target, used, _depending(context, here, latex(part.variable)))
+        whole = context.unfolded(part.target, used, depending(context, here, latex(part.variable)))
         if whole == part.target or not _has(whole, latex(part.variable)):
             return part
         at = context.unfolded(part.variable, used)
@@ -193,7 +210,7 @@ def _by_derivatives(
     None, too, where the number is defined, and depends on the matrix in another way.
     """
     at, used = latex(asked.variable), dict[str, Definition]()
-    other = context.unfolded(right, used, [t for t in here if _is_gradient(context, t)])
+    other = context.unfolded(right, used, [t for t in here if is_gradient(context, t)])
     other = with_shapes(context, other, line)
     terms: list[Node] = []
     between = {latex(e): e for e in walk(other) if isinstance(e, Derivative)}
@@ -205,13 +222,13 @@ def _by_derivatives(
             continue
         # what depends on the matrix by another of these is in the derivative at that one
         put: dict[str, Definition] = {}
-        whole = context.unfolded(each.variable, put, _depending(context, free, at))
+        whole = context.unfolded(each.variable, put, depending(context, free, at))
         if _has(whole, at):
             used |= put
             inner = Product((Power(each, "T"), Group(whole)), ("", ""))
             terms.append(Apply(Name("tr"), (inner,)))
     apart = [text for text in here if text not in variables]
-    direct = context.unfolded(asked.target, {}, _depending(context, apart, at))
+    direct = context.unfolded(asked.target, {}, depending(context, apart, at))
     if not terms or _has(direct, at):
         return None
     total = Group(Sum(tuple(terms), ("", *["+"] * (len(terms) - 1))))
@@ -239,11 +256,12 @@ def _as_function(context: Context, here: list[str], asked: Derivative) -> Defini
     return None
 
 
-def _is_gradient(context: Context, text: str) -> bool:
+def is_gradient(context: Context, text: str) -> bool:
+    """Return whether a symbol is defined as a derivative."""
     return isinstance(bare(context.definitions[text][0].rhs), Derivative)
 
 
-def _depending(context: Context, texts: Collection[str], at: str) -> list[str]:
+def depending(context: Context, texts: Collection[str], at: str) -> list[str]:
     """Return the symbols that depend on a matrix by their definitions; not the matrix itself."""
     others = [text for text in texts if text != at]
     return [

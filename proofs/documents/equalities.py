@@ -41,6 +41,7 @@ from otimes.proofs.documents.circumstances import (
     doubted_by,
     follows_from_more,
     has_condition_after,
+    has_differentials,
     has_unit_after,
     is_conditional,
     is_denied,
@@ -341,10 +342,14 @@ class Equalities(DefinedSides):
         turned = rotated_wrongly(link.left, link.right) if self.document.has_rotations else None
         if turned is not None and not (is_denied(link.words) or CONDITIONAL.search(link.words)):
             return turned
-        if is_of_differentials(link.left, link.right):
-            return Found(
-                "undecided", "a d before a matrix may be a differential: it is not decided"
-            )
+        if has_differentials(link.left, link.right):
+            changed = self._in_changes(link.left, link.right, link.item, link.words)
+            if is_of_differentials(link.left, link.right):
+                return changed or Found(
+                    "undecided", "a d before a matrix may be a differential: it is not decided"
+                )
+            if changed is not None and changed.verdict in ("proved", "needs-hypothesis"):
+                return changed
         if link.first and is_wanted(link.words) and not isinstance(bare(link.left), Name):
             return Found("definition", "it is a condition that is to be met")
         if (

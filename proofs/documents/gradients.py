@@ -1,7 +1,8 @@
 r"""Symbols that a text writes for derivatives of a loss: “$\bar{M}$ for the gradient by $M$”.
 
 From there on, in the same section, `\bar{Y}` is read as `∂ℓ/∂Y`, and `G_Y` after “$G_M$ is the
-gradient with respect to $M$”.
+gradient with respect to $M$”. So are `\delta_V` after `\delta_Z = \partial \ell / \partial Z`,
+and `dV` after “$dM$ denotes $\partial \ell / \partial M$”.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from otimes.algebra.notation.parser import parse_formula
@@ -17,12 +19,14 @@ from otimes.algebra.notation.tree import (
     Derivative,
     Name,
     Node,
+    Product,
     Statement,
     bare,
     latex,
     mapped,
     walk,
 )
+from otimes.proofs.documents.changes import operand, rewritten
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.prose import Prose
 
@@ -34,6 +38,7 @@ LOSS = (
 BY = r"(?:,?\s+(?:by|with\s+respect\s+to|w\.r\.t\.?|at|to|for)\s+(?:[a-z]+\s+){0,3}?⟦(?P<at>\d+)⟧)"
 VERB = r",?\s+(?:for|denotes?|to\s+denote|be|is|means?|as|stands?\s+for)\s+(?:the\s+)?"
 IS = re.compile(rf"⟦(?P<name>\d+)⟧{VERB}{OF}(?:{LOSS})?{BY}?", re.IGNORECASE)
+BY_NAME = re.compile(rf"\bby\s+⟦(?P<name>\d+)⟧\s*,?\s+the\s+{OF}(?:{LOSS})?{BY}?", re.IGNORECASE)
 OF_ONE = (
     re.compile(rf"\b{OF}\s+⟦(?P<name>\d+)⟧{LOSS}{BY}", re.IGNORECASE),
     re.compile(rf"\b{OF}(?:{LOSS})?{BY}\s+(?:is|be|by|as)\s+⟦(?P<name>\d+)⟧", re.IGNORECASE),
@@ -56,12 +61,16 @@ BARS = ("bar", "overline")
 
 @dataclass(frozen=True, slots=True)
 class Gradients:
-    """What is written for derivatives of `target`, from an offset on: a mark, or a letter."""
+    """What is written for derivatives of `target`, from an offset on: a mark, a letter, or a `d`.
+
+    `before` is what stands before a symbol, as LaTeX.
+    """
 
     target: Node
     offset: int
     marks: tuple[str, ...] = ()
     letter: str = ""
+    before: str = ""
     spoken: bool = False  # only where the words of a sentence name gradients
 
     def at(self, name: Name) -> Derivative | None:
@@ -91,7 +100,7 @@ class GradientNamed:
 def read_gradients(prose: Prose, items: Sequence[Item]) -> list[GradientNamed]:
     """Return the gradients that a text names, and put in items those for which it has a sign."""
     loss = _loss(items)
-    said = [*_said(prose, loss)]
+    said = [*_said(prose, loss), *_in_formulas(items)]
     named = [*_named(prose, loss)]
     said += [
         Gradients(each.value.target, each.offset, letter=each.name.base, spoken=True)
@@ -102,7 +111,8 @@ def read_gradients(prose: Prose, items: Sequence[Item]) -> list[GradientNamed]:
     for item in items if said else ():
         for each in said:
             row = document.row(each.offset)
-            if item.formula.start <= each.offset or not document.is_in_scope(row, item.line):
+            here = document.is_in_scope(row, item.line) or document.is_general(row)
+            if item.formula.start <= each.offset or not here:
                 continue
             if not each.spoken or SPOKEN.search(document.sentence(item.formula)):
                 item.statements = [_with(each, statement) for statement in item.statements]
@@ -119,7 +129,7 @@ def _loss(items: Iterable[Item]) -> Node:
 
 def _named(prose: Prose, loss: Node) -> Iterator[GradientNamed]:
     """Yield the symbols that a text says are gradients at one symbol."""
-    for pattern in (IS, *OF_ONE):
+    for pattern in (IS, BY_NAME, *OF_ONE):
         for match in pattern.finditer(prose.text):
             names = prose.subjects(f"⟦{match['name']}⟧")
             variable = _symbol(prose, match["at"])
@@ -131,6 +141,13 @@ def _named(prose: Prose, loss: Node) -> Iterator[GradientNamed]:
             value = Derivative(target, variable)
             yield GradientNamed(replace(names[0], span=(0, 0)), value, prose.offset(match.end()))
 
+    for match in EQUAL.finditer(prose.text):
+        names = prose.subjects(f"⟦{match['name']}⟧")
+        found = _term(prose, match["derivative"])
+        plain = len(names) == 1 and not (names[0].marks or names[0].sub)
+        if plain and isinstance(found, Derivative) and isinstance(bare(found.target), Name):
+            yield GradientNamed(replace(names[0], span=(0, 0)), found, prose.offset(match.end()))
+
 
 def _with(said: Gradients, statement: Statement) -> Statement:
     def change(part: Any) -> Any:
@@ -138,12 +155,32 @@ def _with(said: Gradients, statement: Statement) -> Statement:
             return part
         return (said.at(part) or part) if isinstance(part, Name) else None
 
-    changed: Statement = mapped(statement, change)
+    def after_sign(part: Product) -> Node | None:
+        name = operand(part)
+        return Derivative(said.target, name, span=part.span) if isinstance(name, Name) else None
+
+    if said.before:
+        changed: Statement = rewritten(statement, after_sign)
+    else:
+        changed = mapped(statement, change)
     return changed
 
 
+def _in_formulas(items: Iterable[Item]) -> Iterator[Gradients]:
+    r"""Yield what formulas write for derivatives: `\delta_M = \partial \ell / \partial M`."""
+    for item in items:
+        for statement in item.statements:
+            if len(statement.terms) != 2 or statement.relations[0] not in ("=", ":="):
+                continue
+            left, right = map(bare, statement.terms)
+            if isinstance(right, Derivative) and isinstance(bare(right.target), Name):
+                target = replace(bare(right.target), span=(0, 0))
+                variable = replace(right.variable, span=(0, 0))
+                yield from _family(left, target, variable, item.formula.start)
+
+
 def _said(prose: Prose, loss: Node) -> Iterator[Gradients]:
-    for match in IS.finditer(prose.text):
+    for match in chain(IS.finditer(prose.text), BY_NAME.finditer(prose.text)):
         if any(match[group] for group in ("loss", "number", "at")) or " loss" in match[0]:
             target = _symbol(prose, match["loss"] or match["number"]) or loss
             yield from _of(prose, match, target, _symbol(prose, match["at"]))
@@ -164,10 +201,20 @@ def _of(
     prose: Prose, match: re.Match[str], target: Node, variable: Name | None
 ) -> Iterator[Gradients]:
     """Yield what a symbol for the derivative at another, or at what it is without its mark, is."""
-    name = _symbol(prose, match["name"])
-    if name is None or name.sup:
+    term = _term(prose, match["name"])
+    if term is not None:
+        yield from _family(bare(term), target, variable, prose.offset(match.end()))
+
+
+def _family(name: Node, target: Node, variable: Name | None, at: int) -> Iterator[Gradients]:
+    """Yield what derivatives are written as where the one at a symbol has a name made of it."""
+    sign = name.factors[0] if isinstance(name, Product) and operand(name) == variable else None
+    if sign is not None and variable is not None:
+        yield Gradients(target, at, before=latex(sign))
         return
-    at = prose.offset(match.end())
+    if not isinstance(name, Name) or name.sup:
+        return
+    name = replace(name, span=(0, 0))
     if name.marks and variable in (None, replace(name, marks=name.marks[:-1], span=(0, 0))):
         mark = name.marks[-1]
         yield Gradients(target, at, BARS if mark in BARS else (mark,))

@@ -73,6 +73,7 @@ def _p(w: Row) -> list[Fraction]:
 W, X, Y = ([*map(Fraction, row)] for row in ((2, 3, 5), (1, 1, 5), (1, 0, 0)))
 SOFT = r"Let $z \in \mathbb{R}^n$ and $p = \mathrm{softmax}(z)$. "
 LOSS = rf"{SOFT}For a one-hot $y \in \mathbb{{R}}^n$ the loss is $\ell = -y^\top \log p$. "
+ROWS = r"Let $S \in \mathbb{R}^{n \times n}$ and $P = \mathrm{softmax}(S)$, softmax of each row. "
 NORM = r"Let $x \in \mathbb{R}^d$, $r = \sqrt{x^\top x / d}$ and $\hat x = x / r$. "
 
 
@@ -102,12 +103,16 @@ JACOBIANS: list[tuple[str, str, Row, Any, list[tuple[str, Any]]]] = [
         [("p - y", lambda d: dot(P, d) - dot(Y, d)), ("y - p", lambda d: dot(Y, d) - dot(P, d)),
          ("p + y", lambda d: dot(Y, d) + dot(P, d))],
     ),
+    (  # of one row
+        ROWS, "dP", W, of_softmax,
+        [(r"P \odot (dS - (P \odot dS) \mathbf{1} \mathbf{1}^\top)", lambda d: times(soft, d)),
+         (r"P \odot (dS + (P \odot dS) \mathbf{1} \mathbf{1}^\top)",
+          lambda d: times(lambda i, j: soft(i, j, 1), d))],
+    ),
     (
         NORM, r"\frac{\partial \hat x}{\partial x}", X, of_norm,
         [(r"\frac{1}{r} (I - \frac{1}{d} \hat x \hat x^\top)",
-          lambda d: times(lambda i, j: (eq(i, j) - XH[i] * XH[j] / 3) / 3, d)),
-         (r"\frac{1}{r} (I - \hat x \hat x^\top)",
-          lambda d: times(lambda i, j: (eq(i, j) - XH[i] * XH[j]) / 3, d))],
+          lambda d: times(lambda i, j: (eq(i, j) - XH[i] * XH[j] / 3) / 3, d))],
     ),
 ]  # fmt: skip
 
@@ -193,3 +198,66 @@ def test_what_another_section_defines_may_be_constant() -> None:
     )
     found = check_text(text).equations[-1]
     assert (found.verdict, "A does not depend on X" in found.why) == ("needs-hypothesis", True)
+
+
+ATTENTION = (
+    "## Forward\nLet $Q, K, V \\in \\mathbb{R}^{n \\times k}$, $S = Q K^\\top$, $A = "
+    "\\mathrm{softmax}(S)$ for each row, and $Z = A V$.\n\n## Backward\n"
+)
+NAMES = [
+    ("Write $dM$ for $\\partial \\ell / \\partial M$. ", "d%s"),
+    ("These are the gradients of the loss. ", "d%s"),
+    ("Let $\\delta_M = \\partial \\ell / \\partial M$ for every $M$. ", "\\delta_%s"),
+    ("Denote by $G_Z$ the gradient of the loss with respect to $Z$. ", "G_%s"),
+]
+
+
+@pytest.mark.parametrize(("words", "sign"), NAMES)
+def test_gradients_of_attention_in_any_name(words: str, sign: str) -> None:
+    q, v, s, z = (sign % letter for letter in "QVSZ")
+    claims = [
+        (rf"{v} = A^\top {z}", rf"{v} = A {z}"),
+        (rf"{q} = {s} K", rf"{q} = {s}^\top K"),
+    ]
+    for verdict, which in (("proved", 0), ("refuted", 1)):
+        text = " ".join(f"$${each[which]}$$" for each in claims)
+        found = check_text(f"{ATTENTION}{words}{text}").equations[-2:]
+        assert [each.verdict for each in found] == [verdict] * 2, [each.why for each in found]
+
+
+def test_differentials_follow_from_definitions() -> None:
+    text = (
+        "Let $X \\in \\mathbb{R}^{n \\times d}$, $W \\in \\mathbb{R}^{d \\times m}$, an invertible "
+        "$A \\in \\mathbb{R}^{n \\times n}$, $Y = X W$, and $G = \\partial L / \\partial Y$. $$@$$"
+    )
+    claims = {
+        r"dY = dX\, W + X\, dW": "proved",
+        r"dY = dX\, W - X\, dW": "refuted",
+        r"dY = X\, dW": "needs-hypothesis",  # where X is constant
+        r"dL = \mathrm{tr}(G^\top dX\, W) + \mathrm{tr}(G^\top X\, dW)": "proved",
+        r"dL = \mathrm{tr}(G^\top dX\, W) - \mathrm{tr}(G^\top X\, dW)": "refuted",
+        r"\mathrm{d}(A^{-1}) = -A^{-1} (\mathrm{d} A) A^{-1}": "proved",
+        r"\mathrm{d}(A^{-1}) = A^{-1} (\mathrm{d} A) A^{-1}": "refuted",
+        r"d\,\mathrm{tr}(A^2) = 2\,\mathrm{tr}(A\, dA)": "proved",
+        r"dZ = dX\, W": "undecided",  # Z is not composed
+    }
+    for claim, verdict in claims.items():
+        found = check_text(text.replace("@", claim)).equations[-1]
+        assert found.verdict == verdict, (claim, found.why)
+
+
+def test_a_size_before_a_vector_is_no_differential() -> None:
+    text = (
+        r"Let $a = U x$, $b = V x$ and $U, V \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. "
+    )
+    found = check_text(rf"{text}For $h = a \odot b$, $d h = d (U x \odot b)$.").equations[-1]
+    assert found.verdict not in ("refuted", "shape")
+
+
+def test_the_matrix_of_a_derivative_is_compared_with_all_definitions() -> None:
+    text = (
+        r"Let $P = I - \frac1d \mathbf{1}\mathbf{1}^\top$ and $c = P x$ for $x \in \mathbb{R}^d$. "
+        r"$$\frac{\partial c}{\partial x} = @ \frac{1}{d} \mathbf{1}\mathbf{1}^\top$$"
+    )
+    verdicts = [check_text(text.replace("@", e)).equations[-1].verdict for e in ("I -", "I +")]
+    assert verdicts == ["proved", "refuted"]
