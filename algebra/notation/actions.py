@@ -52,6 +52,7 @@ def acting(terms: Sequence[Node], way: str) -> Acted | None:
     r"""Return terms with ⊗ acting in a way, or None where none stands before a matrix.
 
     >>> from otimes.algebra.notation.parser import parse_formula
+    >>> from otimes.algebra.notation.tree import latex
     >>> (term,) = parse_formula(r"(I \otimes W)(A \otimes V) x")
     >>> [latex(each) for way in (ROWS, COLUMNS, PLAIN) for each in acting(term.terms, way).terms]
     ['I (A x V^{T}) W^{T}', 'W (V x A^{T}) I^{T}', 'I (A x V) W']
