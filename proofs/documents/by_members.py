@@ -98,6 +98,33 @@ def _slip(
     return None
 
 
+def as_member(
+    context: Context, left: Node, right: Node, line: int, judged: Callable[[Node, Node], Found]
+) -> Found | None:
+    """Return the proof that a small letter with an index is a member of the matrix of its letter.
+
+    After `Y = X + M X N` there is one of `y_i = x_i + M x_{i-1}`, where other letters are members.
+    """
+    name = bare(left)
+    one = isinstance(name, Name) and [slot.kind for slot in name.sub] == ["index"]
+    if not one or not isinstance(name, Name) or not name.base.islower() or name.select:
+        return None
+    sides = {member.side for members in context.members.values() for member in members}
+    whole = replace(name, base=name.base.upper(), sub=())
+    known = context.definitions.get(latex(whole))
+    if len(sides) != 1 or not known or not context.in_scope(known[0].line, line):
+        return None
+    if context.is_member(name) or latex(name) in context.definitions:
+        return None
+    side, index = sides.pop(), name.sub[0]
+    slots = (index, ALL) if side == "row" else (ALL, index)
+    part: Node = Entry(Group(known[0].rhs), slots)
+    parts = (part, Power(part, "T")) if side == "row" else (part,)
+    found = [each for term in parts if (each := judged(term, right)).verdict == "proved"]
+    why = f"with {latex(whole)} as on line {known[0].line}, {side} by {side}"
+    return replace(found[0], why=f"{found[0].why}; {why}") if found else None
+
+
 def _stacked(context: Context, whole: Name) -> Iterator[Stacked]:
     """Yield the definitions of what a matrix is made of, as said or as its letter suggests."""
     for letter in (whole.base, whole.base.lower()):

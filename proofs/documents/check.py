@@ -56,6 +56,7 @@ from otimes.proofs.documents.report import DocumentReport, Equation
 from otimes.proofs.documents.rows_and_columns import members_in
 from otimes.proofs.documents.said import Said
 from otimes.proofs.documents.said_shapes import said_shapes
+from otimes.proofs.documents.shift_matrices import shifts_in
 from otimes.proofs.documents.sides import declare_sides
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.spectra import read_spectra
@@ -130,6 +131,11 @@ def _checked(
     context.pseudo = bool(PSEUDO.search(prose.text))
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
+    context.shifts = shifts_in(prose, ((item.line, item.statements) for item in items))
+    shifts = {key_of(shift.name) for shift in context.shifts}  # ones “below the diagonal”
+    context.words = [
+        each for each in context.words if not ("diag" in each[0] and shifts & {*each[1]})
+    ]
     read_spectra(prose, context)
     context.kinds = confirmed(items)
     for word in words:  # what is diagonal is a matrix

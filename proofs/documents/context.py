@@ -32,6 +32,7 @@ from otimes.algebra.notation.tree import (
     Node,
     Number,
     Power,
+    Slot,
     bare,
     latex,
     mapped,
@@ -63,6 +64,7 @@ from otimes.proofs.documents.recurrences import (
     shifted,
     without_zeros,
 )
+from otimes.proofs.documents.shifts import Shift, steps_of
 from otimes.proofs.documents.source import Clause, Formula
 from otimes.proofs.documents.terms import (
     MAY_BE_A_FUNCTION,
@@ -116,6 +118,7 @@ class Context:
     formulas_by_sentence: Callable[[], list[tuple[Formula, ...]]] = field(default=list)
     words_of_section: Callable[[int], str] = field(default=lambda row: "")
     members: dict[str, list[Member]] = field(default_factory=dict)  # by the letter
+    shifts: list[Shift] = field(default_factory=list)
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
     numbers: dict[str, list[Definition]] = field(default_factory=dict)  # matrices in numbers
     begun: dict[str, list[Name]] = field(default_factory=dict)  # with numbers, by the letter
@@ -442,9 +445,27 @@ class Context:
         if latex(name) in self.definitions:
             return None
         for member in self.members.get(name.base, ()):
-            part = member.at(name)
+            shifted = self._shifted(member, name) if self.shifts else None
+            part = member.at(name) if shifted is None else None
             if part is not None:
                 return Definition(name, part, member.line)
+            if shifted is not None:
+                return shifted
+        return None
+
+    def _shifted(self, member: Member, name: Name) -> Definition | None:
+        """Return the row or column before or after one, by a shift matrix of the text."""
+        moved = steps_of(name.sub[0]) if len(name.sub) == 1 else None
+        whole = member.at(replace(name, sub=(Slot("index", moved.letter),))) if moved else None
+        for shift in self.shifts if moved and whole else ():
+            part = bare(whole.base) if isinstance(whole, Power) else whole
+            assert isinstance(part, Name)
+            assert moved is not None
+            matrix = shift.moved(replace(part, select=""), member.side, moved.number)
+            if matrix is not None:
+                row: Node = Entry(matrix, as_slots(part.select), span=name.span)
+                row = Power(row, "T") if isinstance(whole, Power) else row
+                return Definition(name, row, shift.line)
         return None
 
     def is_circular(self, lhs: Node, rhs: Node) -> bool:

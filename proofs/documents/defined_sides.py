@@ -26,7 +26,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.proofs.documents.assumptions import plain_words
 from otimes.proofs.documents.attempts import attempted, named
-from otimes.proofs.documents.by_members import by_members
+from otimes.proofs.documents.by_members import as_member, by_members
 from otimes.proofs.documents.circumstances import (
     doubted_by,
     is_of_another,
@@ -111,6 +111,10 @@ class DefinedSides(Conditions):
     def _stacked(self, item: Item, left: Node, right: Node) -> Found | None:
         """Return the verdict on a matrix whose rows or columns are defined one by one, or None."""
         judged = partial(self.judge.claim, line=item.line, source="")
+        member = as_member(self.context, left, right, item.line, judged)
+        if member is not None:
+            self.context.define(bare(left), right, item.line)
+            return member
         found = by_members(self.context, left, right, item.line, judged)
         words = plain_words(self.document.sentence_before(item.formula))
         if found is None or (found.verdict != "proved" and doubted_by(words)):

@@ -68,6 +68,7 @@ from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.recurrences import is_of
 from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.rotations import rotated_rightly, rotated_wrongly
+from otimes.proofs.documents.shifts import AWAY, POSITIONS, without_positions
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.terms import (
     are_shapes,
@@ -448,6 +449,7 @@ class Equalities(DefinedSides):
             and isinstance(bare(link.right), Name)
             and self._is_new(link.right)
             and not (occurs(bare(link.right), link.left))
+            and not (self.context.shifts and self.context.is_member(bare(link.right)))
         ):
             return self._definition(link.item, link.right, link.left)
         return None
@@ -554,7 +556,13 @@ class Equalities(DefinedSides):
         accused = found.verdict in ("refuted", "shape") and link.first
         if accused and says_what_a_word_means(words, link.left, link.right):
             return Found("definition", "it says what a word means")
-        if has_condition_after(self.document, link.item.formula):
+        away = AWAY in found.why  # no condition on positions explains that
+        if away:
+            before = self.document.sentence_before(link.item.formula)
+            words = without_existence(plain_words(without_positions(before)))
+            conditional = False
+        after = POSITIONS.match(self.document.text, link.item.formula.end) if away else None
+        if after is None and has_condition_after(self.document, link.item.formula):
             conditional = conditional or not self._is_slip_in_words(link.item, found)
         if (
             is_conditional(words)

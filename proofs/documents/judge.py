@@ -59,6 +59,7 @@ from otimes.proofs.documents.other_readings import (
 from otimes.proofs.documents.questions import decide
 from otimes.proofs.documents.related import unread_relation
 from otimes.proofs.documents.shape_conflicts import FITS_NUMBERS, ShapeConflicts
+from otimes.proofs.documents.shifts import AWAY, around
 from otimes.proofs.documents.sides import read_as_rows
 from otimes.proofs.documents.signs import signs_used
 from otimes.proofs.documents.spectra import OPEN, by_spectra, is_about_spectra
@@ -137,6 +138,8 @@ class Judge:
                 found = self._with_all_definitions(found, lhs, rhs, line)
             if refuted and found.verdict == "refuted":
                 found = self._unless_of_spectra(found, lhs, rhs, line)
+            if refuted and found.verdict == "refuted":
+                found = self._unless_shifted(found, lhs, rhs, line)
             if refuted and found.verdict == "refuted":
                 found = unless_plain(found, self.context, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
@@ -257,6 +260,25 @@ class Judge:
             return Found("proved", why, reading=reading, hypotheses=hypotheses)
         why = f"it is false in general, and open with {named(used)}"
         return replace(found, verdict="undecided", why=why, differ=False)
+
+    def _unless_shifted(self, found: Found, lhs: Node, rhs: Node, line: int) -> Found:
+        """Return a refutation, unless its shift matrix may take no other values.
+
+        It stands where the equation is false of states on a circle.
+        """
+        others = self.context.instances([lhs, rhs]) | self.context.members_of([lhs, rhs])
+        sides = [self.context.unfolded(side, {}, None, others) for side in (lhs, rhs)]
+        names = {replace(e, span=(0, 0)) for s in sides for e in walk(s) if isinstance(e, Name)}
+        shifts = [shift for shift in self.context.shifts if shift.name in names]
+        if not shifts:
+            return found
+        (a, b), symbols = around(sides, shifts, self.context.symbols_at(line))
+        verdict, _ = attempted(a, b, (), symbols)
+        weak = any(shift.weak for shift in shifts)
+        if verdict is not None and verdict.status == "refuted" and not weak:
+            return replace(found, why=f"{found.why}; {AWAY}")
+        why = f"it is false of other matrices than the shift on line {shifts[0].line}"
+        return replace(found, verdict="undecided", why=why, counterexample=None, suggestion="")
 
     def _unless_orthonormal(self, found: Found, a: Node, b: Node, line: int) -> Found:
         """Return a refutation, unless it is open where U and V of `U Σ Vᵀ` are orthonormal."""

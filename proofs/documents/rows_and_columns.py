@@ -50,6 +50,8 @@ SIDES = (
     rf"\band\s+{NAMES}\s+the\s+{NTH.removesuffix('?')}{SIDE}\s+{OF}",
     rf"\band\s+{NAMES}\s+the\s+(?P<side>row|column)s\s+{OF}",
     rf"{NAMES},\s+(?:the|its)\s+{NTH}{SIDE}\s+{OF}(?=\s*(?:[.;:,)]|respectively\b))",
+    rf"\b{SIDE}\s+(?:{M}\s+)?{OF}\s+(?:is|are)\s+(?:called\s+)?{NAMES}(?=\s*(?:[.;:,)]|and\b|$))",
+    rf"\b{NTH}{SIDE}\s+{OF}\s+(?:is|are)\s+(?:called\s+)?{NAMES}(?=\s*(?:[.;:,)]|and\b|$))",
     rf"{NAMES}\s+(?:stacked|side by side|as)\s+(?:the\s+)?{SIDE}\s+{OF}",
 )
 # “Decoder columns $d_k$” are of what the text calls the decoder.
@@ -128,7 +130,8 @@ def _indexed(prose: Prose, number: int) -> Iterator[tuple[Name, bool]]:
         for term in map(bare, (*statement.subjects, statement.terms[0])):
             turned = isinstance(term, Power) and term.exponent == "T"
             name = bare(term.base) if isinstance(term, Power) else term
-            if isinstance(name, Name) and len(name.sub) == 1 and name.base.islower():
+            plain = isinstance(name, Name) and [s.kind == "expression" for s in name.sub] == [False]
+            if isinstance(name, Name) and plain and name.base.islower():
                 yield name, turned
 
 
