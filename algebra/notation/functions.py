@@ -126,6 +126,8 @@ class Functions(Operations):
         def build() -> Any:
             inner = argument.build()
             row, column = (self.solver.resolved(size) == ONE for size in shape)
+            if row and column and not self.symbols.printed:
+                raise Undeclared("it is not clear over what the softmax of a number runs", e.span)
             if columns and row and not column and not self.symbols.printed:
                 raise Undeclared("it is not clear along what the softmax of a row runs", e.span)
             if columns or column:

@@ -26,6 +26,8 @@ BUDGET = 4.0  # units of work for one equation
 TRIAL = 0.5  # units for an attempt: a hypothesis, an edit
 ALL_TRIALS = 2.5  # units for all attempts under hypotheses at one equation
 LEAST = 0.02  # units that an attempt counts at least
+OWN = "was taken as a number of its own"
+OPEN = "a norm or a function is not in the language"
 SPENT = "the work for hypotheses of one equation is used up"
 
 _left: ContextVar[list[float] | None] = ContextVar("left", default=None)
@@ -65,9 +67,13 @@ def attempted(
         pairs = [sympy.Eq(*read.terms[k : k + 2], evaluate=False) for k in starts]
         if any(isinstance(pair, sympy.logic.boolalg.BooleanAtom) for pair in pairs):
             return None, ""
-        if not given:
-            return decide(read.terms[0], read.terms[1], budget=budget), shown(read)
-        return _decided(read.terms, pairs), shown(read)
+        if given:
+            verdict = _decided(read.terms, pairs)
+        else:
+            verdict = decide(read.terms[0], read.terms[1], budget=budget)
+        if verdict.status == "refuted" and any(OWN in doubt for doubt in read.doubts):
+            verdict = Verdict(Decision("undecided", OPEN))  # ‖x‖ is no number apart from x
+        return verdict, shown(read)
     except OtimesError:
         return None, ""
 

@@ -20,6 +20,7 @@ from otimes.algebra.notation.tree import (
     Group,
     Name,
     Node,
+    Norm,
     Power,
     Product,
     Statement,
@@ -330,6 +331,9 @@ class Equalities(DefinedSides):
         if (size_name(link.left) in sizes or size_name(link.right) in sizes) and not has_trace(
             link.left
         ):
+            found = self._norm_as_size(link)
+            if found is not None:
+                return found
             if (
                 link.k == 0
                 and isinstance(bare(link.left), Name)
@@ -378,6 +382,22 @@ class Equalities(DefinedSides):
                 )
             return None
         return self.judge.in_numbers(link.left, link.right, link.item.line)
+
+    def _norm_as_size(self, link: Link) -> Found | None:
+        r"""Return the verdict on `\|y\|^2 = d` by what the text says of y, or None."""
+        parts = [*walk(link.left)]
+        norm = any(isinstance(e, Norm) and e.mark == r"\|" for e in parts)
+        if not norm and not any(isinstance(e, Power) and e.exponent == "T" for e in parts):
+            return None
+        item = link.item
+        if self._is_assumed(link.left, link.right, item.line):
+            return Found("definition", "it is assumed")
+        found = self.judge.claim(link.left, link.right, item.line, item.formula.tex)
+        if found.verdict == "proved":
+            return found
+        known = any(text in self.context.definitions for text in map(latex, symbols_in(link.left)))
+        wrong = found.verdict == "refuted" and known and not doubted_by(link.words)
+        return self._qualified(link, found) if wrong else None
 
     def _by_its_left_side(self, link: Link) -> Found | None:
         """Return the verdict that another definition of the left side gives, or None."""

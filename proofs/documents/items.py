@@ -50,6 +50,27 @@ from otimes.proofs.documents.source import Document, Formula
 MOST = 12_000  # formulas of one document that are read
 OPENINGS = {relation[0] for relation in RELATIONS}
 
+VEC = re.compile(r"\bvec\b|\\vect?\b|\bvectori[sz]\w+|\bflatten\w*|\bunroll\w*", re.IGNORECASE)
+# How a sentence about vec says which order it has.
+ON_TOP = (
+    r"(?:on top of|below|beneath|under|after) (?:each other|one another)|"
+    r"one (?:below|under|beneath|on top of|after) (?:the other|another|the next)|end to end"
+)
+ORDERS = re.compile(
+    rf"\b(row|column)s\b[^.;,]{{0,40}}?\b(?:{ON_TOP}|stacked|concatenated|joined)\b|"
+    r"\b(?:stack|concatenat|join)\w*(?: (?:the|its|all|up|together|\w+'s|\$\w\$))* (row|column)s\b|"
+    r"\b(row|column)(?:-| )by(?:-| )\3\b|\b(row|column) after \4\b|\b(row|column)[- ]wise\b",
+    re.IGNORECASE,
+)
+# “NumPy flattens in C order, unlike our vec” is about two orders.
+COMPARED = re.compile(
+    r"\b(?:unlike|whereas|while|but|not|instead|numpy|pytorch|torch|tensorflow|jax|code|contrast|"
+    r"differ\w*|if|or|either|some|would|authors?)\b",
+    re.IGNORECASE,
+)
+ROW_MAJOR = re.compile(r"\brow[- ]major\b|\bC[- ]order\b", re.IGNORECASE)
+COLUMN_MAJOR = re.compile(r"\bcolumn[- ]major\b|\bFortran[- ]order\b", re.IGNORECASE)
+
 
 @dataclass(slots=True)
 class Item:
@@ -163,13 +184,24 @@ def _indices_and_sizes(items: Iterable[Item]) -> set[str]:
 
 
 def order_of_vec(text: str) -> str:
-    """Return what vec stacks according to the text: "rows", "cols", or ""."""
+    """Return what vec stacks according to the text: "rows", "cols", or "".
+
+    >>> order_of_vec("Write vec(M) for the columns of M on top of each other.")
+    'cols'
+    >>> order_of_vec("Here vec reads a matrix row by row."), order_of_vec("We go row by row.")
+    ('rows', '')
+    """
     found = [
         *re.findall(r"stack(?:s|ing)?(?: the| its| all)? (row|column)s", text, re.IGNORECASE),
         *re.findall(r"\b(row|column)[- ]stack(?:ing|ed)\b", text, re.IGNORECASE),
         *re.findall(r"\b(row|column)s (?:are )?stacked\b", text, re.IGNORECASE),
         *re.findall(r"\b(row|column)[- ](?:major|wise)\s+vec", text, re.IGNORECASE),
     ]
+    for sentence in re.split(r"[.!?](?=\s)|\n\s*\n", text):
+        if VEC.search(sentence) and not COMPARED.search(sentence):
+            found += [each for match in ORDERS.findall(sentence) for each in match if each]
+            found += ["row"] * bool(ROW_MAJOR.search(sentence))
+            found += ["column"] * bool(COLUMN_MAJOR.search(sentence))
     kinds = {each.lower() for each in found}
     return {"row": "rows", "column": "cols"}[kinds.pop()] if len(kinds) == 1 else ""
 

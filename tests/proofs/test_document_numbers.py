@@ -89,3 +89,19 @@ $\Sigma = \frac1N \sum_{i=1}^N (x_i - \mu)(x_i - \mu)^\top$. Then $\Sigma = \fra
 def test_what_is_computed_in_numbers_follows_from_these() -> None:
     text = r"Let $A = \begin{pmatrix} 2 & 0 \\ 1 & 1 \end{pmatrix}$ and $x = \begin{pmatrix} 1 \\ 3 \end{pmatrix}$. We get $A x = \begin{pmatrix} 2 \\ 3 \end{pmatrix}$."
     assert check_text(text).equations[-1].verdict == "refuted"
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        (r"$\rho = \sqrt{x^\top x / d}$ and $y = \frac{1}{\rho} x$, so $\|y\|^2 = d$", "proved"),
+        (r"$\rho = \sqrt{x^\top x}$ and $y = \frac{1}{\rho} x$, so $\|y\|^2 = d$", "refuted"),
+        (r"$\rho^2 = x^\top x$ and $y = \frac{1}{\rho} x$, so $\|y\|^2 = d$", "refuted"),
+        (r"$r = \frac{1}{\sqrt{d}} \|x\|$ and $y = \frac{1}{r} x$. Then $\|y\| = \sqrt{d}$", "undecided"),
+        (r"$r = \|x\|$ and $y = x / r$. Then $\|y\|^2 = 1$", "needs-hypothesis"),
+        (r"$\|x\|^2 = d$", "definition"),
+    ],
+)  # fmt: skip
+def test_a_norm_that_is_a_size_is_a_claim_about_its_vector(text: str, verdict: str) -> None:
+    found = check_text(rf"Let $x \in \mathbb{{R}}^{{d \times 1}}$. Let {text}.").equations[-1]
+    assert found.verdict == verdict, found.why

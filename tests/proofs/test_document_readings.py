@@ -306,3 +306,11 @@ def test_a_letter_before_brackets_may_be_a_function() -> None:
     )
     *_, first, _, last = check_text(text).equations
     assert (first.verdict, last.is_wrong) == ("undecided", True), first.why
+
+
+def test_the_softmax_of_a_number_runs_over_an_index_that_is_not_said() -> None:
+    text = (
+        r"Let $q, k_i \in \mathbb{R}^d$ and $a(q, k_i) = q^\top k_i$. Then "
+        r"$\mathrm{softmax}(a(q, k_i)) = \frac{\exp(q^\top k_i)}{\sum_{j=1} \exp(q^\top k_j)}$."
+    )
+    assert check_text(text).equations[-1].verdict == "undecided"
