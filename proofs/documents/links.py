@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from otimes.algebra.budget import STEPS, steps_done
@@ -43,7 +43,8 @@ from otimes.proofs.documents.derivatives import with_shapes
 from otimes.proofs.documents.equalities import Equalities
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.items import Item
+from otimes.proofs.documents.items import Item, is_matrix_like
+from otimes.proofs.documents.properties_in_words import contradicted_by_words
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
 from otimes.proofs.documents.suggestions import SLIPS
@@ -152,6 +153,27 @@ class LinkChecker(Equalities):
                     links[k] = self._equation(item, statement, k, found), found
                     yield links[k][0]
             self.wrong.note(item, statement, links, self._slips(item))
+            self._compare_with_words(item, statement, links)
+
+    def _compare_with_words(
+        self, item: Item, statement: Statement, links: Mapping[int, tuple[Equation, Found]]
+    ) -> None:
+        """Call a definition wrong that does not have the property which words say of it."""
+        name = bare(statement.terms[0])
+        defined = 0 in links and links[0][1].verdict == "definition" and len(links) == 1
+        plain = isinstance(name, Name) and is_matrix_like(name) and not name.select
+        if not (defined and plain and statement is item.statements[-1]):
+            return
+        if statement.relations[0] not in (*EQUALS, *DEFINES) or not isinstance(name, Name):
+            return
+        value = statement.terms[1]
+        found = contradicted_by_words(
+            self.context, self.document, item.formula, name, value, item.line
+        )
+        if found is not None:
+            equation = links[0][0]
+            equation.verdict, equation.why = found.verdict, found.why
+            equation.suggestion = found.suggestion
 
     def _slips(self, item: Item) -> list[str]:
         """Return the kinds of edits that no words around a formula excuse, none of one in doubt."""
