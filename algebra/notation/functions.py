@@ -249,11 +249,13 @@ class Functions(Operations):
         sized = known is not None and (known.kind != "scalar" or known.line)
         of_loss = isinstance(loss, Name) and is_loss(loss, self.symbols)
         like = e.like if of_loss and not sized else None
-        typed = self.infer(e.variable if like is None else like)
-        if not typed.known or typed.shape is None or not (sized or like is not None):
+        typed = (like and self._like(like)) or self.infer(e.variable)
+        if not typed.known or typed.shape is None:
             raise NotationError("a derivative is taken at a matrix or a vector", e.span)
         at = None if e.point is None or of_loss else self.infer(e.point)
-        if at is not None and at.shape is not None:
+        if at is not None:
+            if at.shape is None:
+                raise NotationError("a derivative is taken at a matrix or a vector", e.span)
             for size, own in zip(at.shape, typed.shape, strict=True):
                 self.solver.unify(size, own)
         if of_loss and isinstance(loss, Name):
@@ -282,6 +284,14 @@ class Functions(Operations):
             return Transpose(found) if turned else found
 
         return Typed(shape[::-1] if turned else shape, build, e.span)
+
+    def _like(self, e: Node) -> Typed | None:
+        """Return the shape of what a symbol is defined as, None where that is not a matrix."""
+        try:
+            typed = self.infer(e)
+        except (FormulaShapeError, Undeclared):
+            return None
+        return typed if typed.known and typed.shape is not None else None
 
     def differential(self, e: Differential) -> Typed:
         """Read the derivative of a term in the directions of the changes of matrices."""

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from otimes.algebra.notation.functions import is_loss
-from otimes.algebra.notation.symbols import key_of
+from otimes.algebra.notation.symbols import default, key_of
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
@@ -72,8 +72,18 @@ class Chain(NamedTuple):
         right = context.unfolded(self.other, {}, None, context.instances([self.other]))
         if left or is_open(context, point) or is_open(context, right):
             return None
-        at = None if point == own.variable else Group(point)
-        return replace(own, target=target, point=at), right
+        if point == own.variable:
+            return replace(own, target=target), right
+        usual = default(own.variable)
+        if (
+            usual is not None
+            and usual.kind == "scalar"
+            and not context.declarations_of(key_of(own.variable))
+        ):  # it may be a vector, as its definition says
+            bold = replace(own.variable, style="bf")
+            target = mapped(target, {own.variable: bold}.get)
+            own = replace(own, variable=bold)
+        return replace(own, target=target, point=Group(point)), right
 
 
 def is_open(context: Context, node: Node) -> bool:

@@ -261,3 +261,13 @@ def test_the_matrix_of_a_derivative_is_compared_with_all_definitions() -> None:
     )
     verdicts = [check_text(text.replace("@", e)).equations[-1].verdict for e in ("I -", "I +")]
     assert verdicts == ["proved", "refuted"]
+
+
+def test_a_small_letter_that_is_defined_as_a_vector_has_a_gradient() -> None:
+    text = (
+        r"Let $f = U x$ for $x \in \mathbb{R}^d$ and $U \in \mathbb{R}^{m \times d}$. For $y \in "
+        r"\mathbb{R}^d$, $W \in \mathbb{R}^{d \times m}$ let $\ell = \frac12 \|y - W f\|^2$. $$@$$"
+    )
+    for claim, verdict in ((r"-W^\top (y - W f)", "proved"), (r"W^\top (y - W f)", "refuted")):
+        found = check_text(text.replace("@", rf"\nabla_f \ell = {claim}")).equations[-1]
+        assert found.verdict == verdict, found.why
