@@ -145,6 +145,17 @@ ASSIGNED = re.compile(
     r"assum\w+|given|writ\w+|denot\w+|call\w*|here)\b[^.;]*\Z",
     re.IGNORECASE,
 )
+# “Suppose that”, “a matrix of rank two is”: a value of its own, unless a conclusion follows.
+CONCLUDES = re.compile(
+    r"\b(?:then|so|hence|thus|therefore|get|gets|obtain\w*|gives?|yields?|becomes?|find|have|has)\b",
+    re.IGNORECASE,
+)
+GIVEN = re.compile(
+    r"\b(?:let|set|take|put|choose|pick|fix|suppos\w+|assum\w+|consider\w*|say|imagine|instead|"
+    r"example|instance|e\.g|were|would|could|might|if|unless|replac\w+|chang\w+|try|now)\b"
+    r"|^\W*an?\s",
+    re.IGNORECASE,
+)
 # Words in a formula, before a letter that they name something by: `\text{input to layer } l`.
 NAMED_IN_WORDS = re.compile(
     r"\\(?:text|textrm|textit|textbf|mbox|mathrm)\s*\{[^{}]*\b(?!(?:so|thus|hence|then|where|and|with|"
@@ -203,6 +214,16 @@ def is_of_another_case(sentence: str, since: str) -> bool:
     (True, False)
     """
     return bool(OTHERWISE.search(sentence) or SUPPOSED.search(since))
+
+
+def is_given_anew(words: str) -> bool:
+    """Return whether the words before a value say that something has it, and do not conclude it.
+
+    >>> is_given_anew("Now let "), is_given_anew("Let , so that "), is_given_anew("We get ")
+    (True, False, False)
+    """
+    since = [match.end() for match in CONCLUDES.finditer(words)]
+    return is_of_another(words) or bool(GIVEN.search(words[since[-1] if since else 0 :]))
 
 
 def is_in_another_layout(sentence: str) -> bool:

@@ -46,6 +46,7 @@ from otimes.proofs.documents.circumstances import (
     has_unit_after,
     is_conditional,
     is_denied,
+    is_given_anew,
     is_goal,
     is_in_another_layout,
     is_named_in_words,
@@ -381,7 +382,8 @@ class Equalities(DefinedSides):
                     self.context.definitions.pop(text),
                 )
             return None
-        return self.judge.in_numbers(link.left, link.right, link.item.line)
+        found = self.judge.in_numbers(link.left, link.right, link.item.line)
+        return None if found and found.is_wrong and is_given_anew(link.words) else found
 
     def _norm_as_size(self, link: Link) -> Found | None:
         r"""Return the verdict on `\|y\|^2 = d` by what the text says of y, or None."""
