@@ -239,7 +239,7 @@ class Names(ABC):
         if known.kind in ("size", "index"):
             return self._size_as_number(e, known)
         if known.kind == "matrix" and self._is_entry(e):
-            if self._is_of_members(known):
+            if key in self.symbols.families or self._is_of_members(known):
                 return self._unknown(e, self.quoted(e))
             return self._entry_of_name(e, known)
         return self._symbol(e, key, known)

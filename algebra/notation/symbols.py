@@ -67,6 +67,7 @@ class Symbols:
     `stacked` are keys of small letters for all positions, `x`, where `x_i` is one of these.
     `acts`: how ⊗ acts on matrices of a shape, and of any under two empty sizes
     (`otimes.algebra.notation.actions`).
+    `families` are keys of matrices that two indices number: `X_{ij}` is transposed, so no entry.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
     """
@@ -84,6 +85,7 @@ class Symbols:
     printed: bool = False
     side: str = ""
     stacked: set[str] = field(default_factory=set)
+    families: set[str] = field(default_factory=set)
     acts: dict[tuple[Size, Size], str] = field(default_factory=dict)
 
     def copy(self) -> Symbols:
@@ -102,6 +104,7 @@ class Symbols:
             self.printed,
             self.side,
             set(self.stacked),
+            set(self.families),
             dict(self.acts),
         )
 

@@ -88,6 +88,8 @@ STYLES = {
     r"\boldsymbol": "bf",
     r"\bm": "bf",
     r"\pmb": "bf",
+    r"\bold": "bf",
+    r"\symbf": "bf",
     r"\mathcal": "cal",
     r"\mathbb": "bb",
     r"\mathscr": "cal",

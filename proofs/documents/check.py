@@ -41,6 +41,7 @@ from otimes.proofs.documents.items import (
     confirmed,
     declare,
     defined_in,
+    families_in,
     labelled,
     offered,
     order_of_vec,
@@ -138,6 +139,7 @@ def _checked(
     ]
     read_spectra(prose, context)
     context.kinds = confirmed(items)
+    context.base.families = families_in(items)
     for word in words:  # what is diagonal is a matrix
         for key in word.matrices:
             context.kinds.setdefault(key, Declared("matrix"))

@@ -79,7 +79,8 @@ class Definitions:
         self.layers = same_layer_pairs(items)
 
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
-        shape = self.judge.shapes([left, right], item.line, item.formula.tex)
+        terms = [right] if self._is_new_family(left, item.line) else [left, right]
+        shape = self.judge.shapes(terms, item.line, item.formula.tex)
         shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
         if shape is not None and self._is_declared_anew(left, right, item, shape.is_wrong):
             shape = None
@@ -124,6 +125,13 @@ class Definitions:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
         return Found("definition", "")
+
+    def _is_new_family(self, left: Node, line: int) -> bool:
+        r"""Return whether a capital with two indices is new: `V_{ij} := W x_j` may be a vector."""
+        name = bare(left)
+        if not isinstance(name, Name) or len(name.sub) != 2 or not is_matrix_like(name):
+            return False
+        return self.context.symbols_at(line).lookup(name)[1] is None
 
     def _misfit_within(self, item: Item, right: Node) -> Found | None:
         """Return the shape error within a term that would define a symbol, or None."""

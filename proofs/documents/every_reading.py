@@ -23,6 +23,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Power,
+    Tensor,
     bare,
     latex,
     walk,
@@ -237,8 +238,10 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
         return
     powers = [e for e in parts if isinstance(e, Power)]
     turned = {latex(bare(e.base)) for e in powers if e.exponent == "T"}
+    entrywise = (e for e in parts if isinstance(e, Tensor) and e.mark == r"\odot")
+    joined = {latex(bare(factor)) for e in entrywise for factor in e.factors}
     choices = [
-        _possible(names, turned, symbols.side) if key not in vectors else SIDES
+        _possible(names, turned, symbols.side, joined) if key not in vectors else SIDES
         for key, names in open_.items()
     ]
     for kinds in sorted(product(*choices), key=is_mixed):
@@ -259,9 +262,17 @@ def _is_size(name: Name, sizes: Collection[str]) -> bool:
     return text_of(replace(name, sup=()) if power else name) in sizes
 
 
-def _possible(names: Sequence[Name], turned: Collection[str], side: str) -> list[Kind]:
-    """Return what a symbol may be: no number if it is transposed, and no row among columns."""
+def _possible(
+    names: Sequence[Name], turned: Collection[str], side: str, joined: Collection[str]
+) -> list[Kind]:
+    """Return what a symbol may be: no number if it is transposed, and no row among columns.
+
+    What is joined entry by entry is no number either, and may be a matrix.
+    """
     kinds = [*_kinds(names[0])]
+    if any(latex(each) in joined for each in names):
+        kinds = [*dict.fromkeys((*kinds, "matrix"))]
+        turned = {*turned, *joined}
     if any(latex(each) in turned for each in names):
         kinds = [kind for kind in kinds if kind != "scalar"]
     return [kind for kind in kinds if not side or kind in (side, "scalar", "matrix")]

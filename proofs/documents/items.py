@@ -292,6 +292,24 @@ def _over_a_size(e: Node) -> Name | None:
     return above if greek and isinstance(above, Name) else None
 
 
+def families_in(items: Iterable[Item]) -> set[str]:
+    r"""Return the keys of capitals with two indices that are matrices: `X_{ij}^\top`, `X_{ij} ≻ 0`.
+
+    An entry is never transposed.
+    """
+    found: set[str] = set()
+    for item in items:
+        for statement in item.statements:
+            parts = [e for term in statement.terms for e in walk(term)]
+            names = [bare(e.base) for e in parts if isinstance(e, Power) and e.exponent == "T"]
+            if {r"\succ", r"\succeq"} & {*statement.relations}:
+                names += map(bare, statement.terms)
+            for name in names:
+                if isinstance(name, Name) and is_matrix_like(name) and len(name.sub) == 2:
+                    found.add(key_of(name))
+    return found
+
+
 def is_capital(name: Name) -> bool:
     """Return whether a symbol is one capital letter, and no identity."""
     return len(name.base) == 1 and name.base.isupper() and name.base != "I"

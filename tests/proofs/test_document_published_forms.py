@@ -35,6 +35,11 @@ NOT_ACCUSED = {
     r"$R \in \mathbb{R}^{n \times q}$. $P_{i,j} = \sum_{k=1}^n {Q_{i,k} \times R_{k,j}}$, "
     r"so $P_{i,j} = Q_{i,*} \cdot R_{*,j}$.",
     "an update": r"Then $a = X w + b$. $$\Delta b = \eta g$$ $$b = b + \Delta b$$",
+    "matrices with two indices": POINTS + r"Let $L \in \mathbb{R}^{d \times d}$ and "
+    r"$\Omega_{ij}^\top \Omega_{ij} = I$. Then $\Omega_{ij}^{-\top} = L \Omega_{ij} S_j$.",
+    "vectors with two indices": POINTS + r"We define $V_{ij} := O_{ij} \mu_j$.",
+    "a Greek factor entry by entry": r"Let $B \in \mathbb{R}^{n \times n}$. Then $-(B \odot B) "
+    r"\odot \zeta = \xi$.",
     "a function without its arguments": r"Let $K(x, z) = F(x, z) - G(x, z)$. If $G$ is $2 F$, then "
     r"$z^T K z = - z^T F z$ for all $z \in \mathbb{R}^n$.",
     "a name at the end of a chain": "Let $C = B V$.\n\n"
