@@ -42,7 +42,7 @@ CLAIMS = [
     ),
     (LORA + r"So $dy = dW x + s \, dB \, A x + s B \, dA \, x$", "undecided"),
     (LORA + r"So $dy = dW x + s \, dB \, A x$", "undecided"),
-    (r"For square $X$ and $Y$, $d(XY) = dX \, Y + X \, dY$", "undecided"),
+    (r"For square $X$ and $Y$, $d(XY) = dX \, Y + X \, dY$", "proved"),
     (KEYS + r"$(k^{-1/4} Q)(k^{-1/4} K)^\top = k^{-1/2} Q K^\top$", "proved"),
     (KEYS + r"$(k^{-1/4} Q)(k^{-1/4} K)^\top = k^{-1/4} Q K^\top$", "refuted"),
 ]
