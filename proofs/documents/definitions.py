@@ -16,6 +16,7 @@ from otimes.algebra.notation.symbols import (
     default,
     full_key,
     key_of,
+    split_by_index,
     text_of,
 )
 from otimes.algebra.notation.tree import (
@@ -38,6 +39,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import Elaborated
 from otimes.algebra.notation.vocabulary import FUNCTIONS, ROWWISE, words
+from otimes.proofs.documents.addend_shapes import shapes_of_addends
 from otimes.proofs.documents.attempts import named, symbols_in
 from otimes.proofs.documents.circuit_shapes import sums_over_wrong_space
 from otimes.proofs.documents.circumstances import is_revised
@@ -48,6 +50,7 @@ from otimes.proofs.documents.consistency import (
     same_layer_pairs,
 )
 from otimes.proofs.documents.context import Context, Definition
+from otimes.proofs.documents.declarations import Declarations
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.hypotheses import Hypothesis
 from otimes.proofs.documents.items import Item, is_capital, is_matrix_like
@@ -217,6 +220,7 @@ class Definitions:
     def _learn(self, left: Node, right: Node, item: Item) -> None:
         """Record the shape or the kind of a symbol, if its defining formula determines it."""
         name = bare(left)
+        self._learn_addends(left, right, item)
         symbols = self.context.symbols_at(item.line)
         if isinstance(name, Name) and not name.sub and not name.sup:
             self._learn_number(name, left, right, item)
@@ -254,6 +258,18 @@ class Definitions:
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))
             self.inferred.append((key, declared))
+
+    def _learn_addends(self, left: Node, right: Node, item: Item) -> None:
+        """Record the shapes that the sums of a definition give to what is not declared."""
+        symbols = self.context.symbols_at(item.line)
+        new = [*shapes_of_addends(left, right, symbols, item.line)]
+        if not new:
+            return
+        self.context.declared += new
+        self.inferred += new
+        self.context.sentences |= {(key, item.line) for key, _ in new}
+        self.context.base.split |= split_by_index(self.context.declared)
+        self.context.index, self.context.last = Declarations(), None
 
     def _read(self, terms: list[Node], symbols: Symbols) -> Elaborated | None:
         try:
