@@ -274,6 +274,9 @@ def _conforming(
     keys = {symbols.lookup(e)[0] for e in vectors if isinstance(e, Name)}
     if not fitting and len(keys) == 1:
         return trials[symbols.convention or "column"]
+    with_number = [trial for trial in fitting if trial.equates_the_number_one()]
+    if len(with_number) == 1:
+        return with_number[0]
     if len(fitting) == 2:
         return trials[symbols.convention] if symbols.convention else made("open")
     return made()
@@ -450,6 +453,12 @@ class _Elaborator(Functions):
                         self._confirm(factor)
                 elif isinstance(e, Power) and e.exponent == "T":
                     self._confirm(e.base)
+
+    def equates_the_number_one(self) -> bool:
+        """Return whether a side is a bare 1, and the others numbers: no column of ones is meant."""
+        found = self.infer_all()
+        numbers = all(each.shape is None or self.is_one_by_one(each) for each in found)
+        return numbers and any(each.literal == "1" for each in found)
 
     def has_narrow_matrix(self) -> bool:
         """Return whether a capital came out with one row or column, or is defined as 1 × 1."""

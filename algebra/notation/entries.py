@@ -68,7 +68,7 @@ def _is_vector(known: Declared) -> bool:
     """Return whether a declared symbol has a length: a vector, a matrix of one row or column."""
     if known.kind == "matrix":
         column = bool(known.rows) and known.cols in ((), (1,))
-        return column or (known.rows == (1,) and bool(known.cols))
+        return column or (known.rows in ((), (1,)) and bool(known.cols))
     return known.kind == "vector" and bool(known.rows)
 
 

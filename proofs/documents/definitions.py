@@ -254,6 +254,9 @@ class Definitions:
         solved = all(str(atom) in symbols.sizes() for size in shape for atom in size)
         if solved and not others and all(len(size) <= 1 for size in shape):
             declared = Declared("matrix", *shape, item.line)
+            if ONE in shape and shape != (ONE, ONE) and _has_open_side(right, symbols):
+                length = shape[0] if shape[1] == ONE else shape[1]
+                declared = Declared("vector", length, line=item.line)
             self.context.declared.append((key, declared))
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))
@@ -492,6 +495,15 @@ def _is_of_matrices(node: Node, symbols: Symbols) -> bool:
     """Return whether all symbols of a term are matrices of known shape."""
     known = [symbols.lookup(e)[1] for e in symbols_in(node)]
     return bool(known) and all(k is not None and k.kind == "matrix" and k.rows for k in known)
+
+
+def _has_open_side(term: Node, symbols: Symbols) -> bool:
+    """Return whether a term has vectors that neither words nor a matrix make rows or columns."""
+    names = [e for e in walk(term) if isinstance(e, Name)]
+    known = [each for e in names if (each := symbols.lookup(e)[1]) is not None]
+    vectors = [each for each in known if each.kind == "vector"]
+    beside = any(each.kind == "matrix" for each in known)
+    return bool(vectors) and not beside and not any(map(symbols.side_of, vectors))
 
 
 def _is_vector(name: Name) -> bool:

@@ -44,6 +44,7 @@ from otimes.proofs.documents.equalities import Equalities
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item, is_matrix_like
+from otimes.proofs.documents.like_sums import are_alike
 from otimes.proofs.documents.properties_in_words import contradicted_by_words
 from otimes.proofs.documents.report import Equation
 from otimes.proofs.documents.source import Document
@@ -145,6 +146,7 @@ class LinkChecker(Equalities):
                     spent = steps_done() - self.begun > MOST_WORK * STEPS
                     found = Found("undecided", SPENT) if spent else self.link(item, statement, k)
                     found = found and self._unless_declared_again(item, statement, k, found)
+                    found = found and self._unless_sums_are_alike(item, statement, k, found)
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
                 except OtimesError as error:  # the others are decided
@@ -207,6 +209,30 @@ class LinkChecker(Equalities):
         with without(self.context, again):
             anew = self.judge.claim(left, right, item.line, item.formula.tex)
         return anew if anew.verdict == "proved" else Found("needs-hypothesis", str(again))
+
+    def _unless_sums_are_alike(
+        self, item: Item, statement: Statement, k: int, found: Found
+    ) -> Found:
+        r"""Return a proof that takes no two sums for one: `F = \sum_f A^f` and `G = \sum_g A^g`.
+
+        The letters tell the heads of two layers apart, though nothing else does.
+        """
+        rows = {int(row) for row in USED.findall(found.why)} if found.verdict == "proved" else ()
+        every = [d for known in self.context.definitions.values() for d in known if d.line in rows]
+        alike = [d for d in every if any(are_alike(d, other) for other in every)]
+        if not alike:
+            return found
+        texts = {latex(d.lhs) for d in alike}
+        kept = {text: self.context.definitions.pop(text) for text in texts}
+        try:
+            left, right = statement.terms[k], statement.terms[k + 1]
+            anew = self.judge.claim(left, right, item.line, item.formula.tex)
+        finally:
+            self.context.definitions |= kept
+        if anew.verdict == "proved":
+            return anew
+        named = " and ".join(sorted(texts))
+        return Found("needs-hypothesis", f"true if {named} are one sum, over one set")
 
     def _states(self, item: Item) -> bool:
         """Return whether a formula that was not read may state something."""

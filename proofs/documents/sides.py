@@ -133,11 +133,20 @@ def _is_declared(key: str, context: Context) -> bool:
     return any(other == key for other, _ in context.declared)
 
 
+AS_OTHER = {
+    side: re.compile(rf"\bas\s+(?:an?\s+)?{other}", re.IGNORECASE)
+    for side, other in (("row", "column"), ("column", "row"))
+}
+
+
 def sides_in(prose: Prose) -> Iterator[Side]:
     """Yield the symbols that sentences and tables declare as columns or rows."""
     for pattern in SAID:
         for match in pattern.finditer(prose.text):
             before = prose.text[max(0, match.start() - 50) : match.start()].rpartition(". ")[2]
+            after = prose.text[match.end() : match.end() + 60].partition(". ")[0]
+            if AS_OTHER[match["side"].lower()].search(after):
+                continue  # “one row of the pattern, written as a column”
             for number in re.findall(M, match["names"]):
                 line = prose.document.row(prose.formulas[int(number)].start)
                 for name in _vectors(prose, int(number)):

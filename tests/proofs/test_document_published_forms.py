@@ -11,6 +11,19 @@ from otimes.proofs.documents.check import check_document
 
 SIZES = r"Let $W, M \in \mathbb{R}^{d \times k}$ and $X \in \mathbb{R}^{n \times d}$. "
 POINTS = r"Let $\mu_i \in \mathbb{R}^d$, $S_i, O_{ij} \in \mathbb{R}^{d \times d}$. "
+LAYERS = (
+    r"Let $A^h \in \mathbb{R}^{n \times n}$, $W^h \in \mathbb{R}^{d \times d}$. The heads of two "
+    r"layers add $F = \sum_f A^f \otimes W^f$ and $G = \sum_g A^g \otimes W^g$: $"
+)
+LENGTHS = (
+    r"Let $W_d \in \mathbb{R}^{p \times d}$, $W_U \in \mathbb{R}^{d \times v}$, $b_d, z \in "
+    r"\mathbb{R}^{1 \times d}$, $W_e \in \mathbb{R}^{d \times p}$, and $w_i$ for the $i$-th "
+    r"row of $W_d$. Let $f = \mathrm{ReLU}(z W_e)$ and $x = f W_d + b_d$. "
+)
+PATTERN = (
+    r"Let $X \in \mathbb{R}^{N \times D}$; linear maps multiply from the right. "
+    r"Let $s \in \mathbb{R}^{N}$ and "
+)
 SQUARES = r"Matrices $A \in \mathbb{R}^{m \times n}$ have a transpose $A^\top$. "
 
 NOT_ACCUSED = {
@@ -83,6 +96,13 @@ def test_a_form_of_published_notes_is_not_accused(text: str, tmp_path: Path) -> 
         (SIZES + r"$(X W)(X M)^t = X M W^t X^t$", "refuted"),
         (SIZES + r"$X \odot (1 - X) = X - X \odot X$", "proved"),
         (SIZES + r"$X \odot (1 - X) = X \odot X - X$", "refuted"),
+        (LAYERS + r"(\mathrm{Id} + G)(\mathrm{Id} + F) = \mathrm{Id} + F + G + G F$", "proved"),
+        (
+            LAYERS + r"(\mathrm{Id} + G)(\mathrm{Id} + F) = \mathrm{Id} + F + G + F G$",
+            "needs-hypothesis",
+        ),
+        (LENGTHS + r"$x W_U = \sum_{i=1}^{p} f_i w_i W_U + b_d W_U$", "proved"),
+        (PATTERN + r"let $a = \mathrm{softmax}(s)$, so that $\mathbf{1}^\top a = 1$", "proved"),
         (r"Let $\Sigma_i \in \mathbb{R}^{d \times d}$. $\Sigma_i^{-1} \Sigma_i = I$", "proved"),
     ],
 )
