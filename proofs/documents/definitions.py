@@ -253,10 +253,10 @@ class Definitions:
         others = read.undeclared.keys() - {key, own}
         solved = all(str(atom) in symbols.sizes() for size in shape for atom in size)
         if solved and not others and all(len(size) <= 1 for size in shape):
-            declared = Declared("matrix", *shape, item.line)
+            declared = Declared("matrix", *shape, item.line, full=full_key(name))
             if ONE in shape and shape != (ONE, ONE) and _has_open_side(right, symbols):
                 length = shape[0] if shape[1] == ONE else shape[1]
-                declared = Declared("vector", length, line=item.line)
+                declared = Declared("vector", length, line=item.line, full=full_key(name))
             self.context.declared.append((key, declared))
             self.context.sentences.add((key, item.line))
             self.learned.add(latex(name))

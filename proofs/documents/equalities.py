@@ -21,6 +21,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Norm,
+    Number,
     Power,
     Product,
     Statement,
@@ -62,6 +63,7 @@ from otimes.proofs.documents.closed_sums import by_recurrence
 from otimes.proofs.documents.conclusions import is_concluded
 from otimes.proofs.documents.context import Context, Definition
 from otimes.proofs.documents.defined_sides import DefinedSides
+from otimes.proofs.documents.every_reading import LENGTH
 from otimes.proofs.documents.factorisations import factored
 from otimes.proofs.documents.false_claims import ASSUMPTION, COMMUTE, DIFFER
 from otimes.proofs.documents.found import Found
@@ -255,6 +257,8 @@ class Equalities(DefinedSides):
             or self._as_assumption(link)
             or self._as_claim(link)
         )
+        if found.verdict == "shape" and (why := self._excused_shape(link, found)):
+            found = replace(found, verdict="undecided", why=f"{found.why}, but {why}")
         if found.verdict in ("needs-hypothesis", "undecided"):
             if SUPPOSED.search(words):
                 self.unused.append((item.line, keys_in(link.left) | keys_in(link.right)))
@@ -300,6 +304,17 @@ class Equalities(DefinedSides):
             if not declared and latex(side) not in self.context.definitions:
                 return latex(side)
         return ""
+
+    def _excused_shape(self, link: Link, found: Found) -> str:
+        """Return why terms that do not conform may be meant otherwise, or ""."""
+        if latex(link.right).startswith("[") and isinstance(bare(link.right), Name | Number):
+            return "it may be about matrices of one entry"
+        if re.search(r"\^\{?(?:\*|\\ast)", found.why):
+            return "* may be the conjugate transpose"
+        rows = [int(row) for row in USED.findall(found.why)] if LENGTH in found.why else []
+        headings = [row for row, _ in self.document.headings]
+        apart = [row for row in rows if any(row < at <= link.item.line for at in headings)]
+        return f"line {apart[0]} may be about another vector" if apart else ""
 
     def _unused_assumption(self, link: Link) -> int:
         """Return the line of an assumption about both sides that no rule can use, or 0."""
@@ -383,6 +398,9 @@ class Equalities(DefinedSides):
                 )
             return None
         found = self.judge.in_numbers(link.left, link.right, link.item.line)
+        if found is not None and found.verdict == "shape" and is_value(link.right):
+            self.context.definitions.pop(text)  # numbers of another size are of another example
+            return None
         return None if found and found.is_wrong and is_given_anew(link.words) else found
 
     def _norm_as_size(self, link: Link) -> Found | None:

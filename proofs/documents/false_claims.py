@@ -243,7 +243,7 @@ class FalseClaim:
         except OtimesError:
             return None
         sizes, lookup = self.symbols.sizes(), self.symbols.lookup
-        if verdict.status != "refuted" or read.undeclared or read.doubts:
+        if not used or verdict.status != "refuted" or read.undeclared or read.doubts:
             return None
         if any(text_of(e) not in sizes and lookup(e)[1] is None for e in self._names(a, b)):
             return None

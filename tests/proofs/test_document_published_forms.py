@@ -53,6 +53,14 @@ NOT_ACCUSED = {
     "vectors with two indices": POINTS + r"We define $V_{ij} := O_{ij} \mu_j$.",
     "a Greek factor entry by entry": r"Let $B \in \mathbb{R}^{n \times n}$. Then $-(B \odot B) "
     r"\odot \zeta = \xi$.",
+    "a matrix of one entry": r"Let $A \in \mathbb{R}^{n \times n}$. For $n = 1$ it holds with "
+    r"$A = [a]$ and $A = \sum_{k=1}^n \lambda_k v_k v_k^T$.",
+    "a conjugate transpose": r"For $u \in \mathbb{R}^n$ let $H_u = I - 2 u u^*$. "
+    r"Then $H_u^* = H_u$.",
+    "y_2 beside a defined y_1": r"Let $X \in \mathbb{R}^{n \times m}$ and $x \in \mathbb{R}^n$. "
+    r"Let $y_1 = X \mathbf{1}_m$ and $y_2 = x \mathbf{1}_m^T$.",
+    "columns of a set": r"Let $u_i \in \mathbb{R}^d$ be orthogonal with $\|u_i\| = 1$, and "
+    r"$U = [u_1, \cdots, u_p]$. Then $U^T U = I$.",
     "a function without its arguments": r"Let $K(x, z) = F(x, z) - G(x, z)$. If $G$ is $2 F$, then "
     r"$z^T K z = - z^T F z$ for all $z \in \mathbb{R}^n$.",
     "a name at the end of a chain": "Let $C = B V$.\n\n"
