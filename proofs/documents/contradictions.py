@@ -18,42 +18,8 @@ from otimes.algebra.notation.tree import Name, Node, latex, walk
 from otimes.proofs.documents.attempts import TRIAL, attempted, symbols_in
 from otimes.proofs.documents.context import Context
 from otimes.proofs.documents.questions import decide
-from otimes.proofs.documents.related import keys_in
 from otimes.proofs.documents.suggestions import edits_of
-from otimes.proofs.documents.suspects import MOST_WORK, Key, Use, holds, key_to
-
-
-def named_in(use: Use) -> frozenset[Key]:
-    """Return the definitions of symbols that an equation names, not those within definitions."""
-    names = {latex(e) for side in use.sides for e in walk(side)}
-    return frozenset(key_to(each) for text, each in use.definitions.items() if text in names)
-
-
-def restated(context: Context, use: Use) -> frozenset[Key]:
-    """Return the definitions that an equation says again: all their symbols are on its other side.
-
-    What is defined occurs once, on one side.
-
-    >>> from otimes.algebra.notation.parser import parse_formula
-    >>> from otimes.algebra.notation.symbols import Symbols
-    >>> from otimes.proofs.documents.context import Definition
-    >>> (defined, said, used) = parse_formula("M = K Q; M x = K Q x; M x = y")
-    >>> context, definition = Context(Symbols()), Definition(*defined.terms, 1)
-    >>> [len(restated(context, Use(each.terms, {"M": definition}, 2))) for each in (said, used)]
-    [1, 0]
-    """
-    sizes = context.symbols_at(use.line).sizes()
-    names = [Counter(latex(e) for e in walk(side)) for side in use.sides]
-    put = [context.unfolded(side, {}, (), use.definitions) for side in use.sides]
-    own = [keys_in(side) | keys_in(inner) for side, inner in zip(use.sides, put, strict=True)]
-    found: set[Key] = set()
-    for text, each in use.definitions.items():
-        parts = keys_in(context.unfolded(each.rhs, {}, (), use.definitions)) - sizes
-        here = [side[text] for side in names]
-        other = own[0 if here[1] else 1]
-        if sum(here) == 1 and parts <= other:
-            found.add(key_to(each))
-    return frozenset(found)
+from otimes.proofs.documents.suspects import MOST_WORK, Use, holds
 
 
 def is_false(context: Context, use: Use) -> bool:

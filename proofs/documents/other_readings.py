@@ -203,7 +203,7 @@ def plainly_labelled(node: Any) -> Any:
     """Return a term in which `h_1` and `h1`, `W_v` and `W_V`, `P` and `𝐏` are written alike."""
 
     def change(part: Any) -> Any:
-        if isinstance(part, Name) and part.style == "bf":
+        if isinstance(part, Name) and part.style == "bf" and not part.base.isdigit():
             return plainly_labelled(replace(part, style=""))
         if not isinstance(part, Slot):
             return None

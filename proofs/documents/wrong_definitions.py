@@ -22,7 +22,7 @@ from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import Name, Node, Statement, bare, latex
 from otimes.proofs.documents.attempts import symbols_in
 from otimes.proofs.documents.context import Context, Definition
-from otimes.proofs.documents.contradictions import is_false, mends_itself, named_in, restated
+from otimes.proofs.documents.contradictions import is_false, mends_itself
 from otimes.proofs.documents.found import Found
 from otimes.proofs.documents.items import Item
 from otimes.proofs.documents.report import Equation
@@ -163,25 +163,23 @@ class WrongDefinitions:
             if not common or key not in self.defined:
                 continue
             several = sum(needed.values()) > 1
-            if several or self._is_contradicted(key, using):
+            if several or self._is_contradicted(using):
                 said = f"{key.text} = {common[0]}"
                 false = [each.equation for each in using]
                 self._call_wrong(self.defined[key], said, false, several)
 
         self._call_closed()
 
-    def _is_contradicted(self, key: Key, using: Sequence[Mistake]) -> bool:
+    def _is_contradicted(self, using: Sequence[Mistake]) -> bool:
         """Return whether equations contradict a definition, of which one must be wrong.
 
-        No edit of their own mends them, or they say it again, and it is the only definition that
-        they name of which an edit mends them.
+        No edit of their own mends them: an equation that one edit mends is rather wrong itself.
         """
         for each in using:
             edited = {k for k in each.mended if self._edits(k, each)}
-            again = edited & named_in(each.use) == {key} and key in restated(self.context, each.use)
-            if not again and (len(edited) > MOST_EDITED or mends_itself(self.context, each.use)):
+            if len(edited) > MOST_EDITED or mends_itself(self.context, each.use):
                 return False
-        return True
+        return bool(using)
 
     def _call_closed(self) -> None:
         """Call a definition wrong that more equations about it alone contradict than follow."""

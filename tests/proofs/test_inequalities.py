@@ -59,13 +59,13 @@ def test_what_holds_is_proved(statement: str) -> None:
     [
         (r"\operatorname{rank}(W_V W_O) \le n", "refuted"),
         (r"\operatorname{rank}(X) \le n - 1", "refuted"),
-        (r"\operatorname{rank}(B W_V W_O + W_V W_O C) \le h", "undecided"),
+        (r"\operatorname{rank}(B W_V W_O + W_V W_O C) \le h", "refuted"),
         (r"\operatorname{rank}(B C) \le \operatorname{rank}(B C B)", "undecided"),
         (
             r"\operatorname{rank}(B) + \operatorname{rank}(C) \le \operatorname{rank}(B + C)",
-            "undecided",
+            "refuted",
         ),
-        (r"\operatorname{rank}(B + B) \le 0", "undecided"),
+        (r"\operatorname{rank}(B + B) \le 0", "refuted"),
         (r"\|B\|_F \|C\|_F \le \|BC\|_F", "refuted"),
         (r"\|BC\|_F \le \|B\|_2 \|C\|_2", "undecided"),
         (r"\|BC\|_F \le \|B\|_F", "undecided"),

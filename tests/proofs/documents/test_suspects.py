@@ -64,7 +64,7 @@ We set $P = Q R^\top$.
         # one edit of the definition against two of the claims
         ("Then $P R = Q R R$ and $P Q = Q R Q$.", "refuted refuted refuted"),
         (r"Then $S P = S Q R$ and $P^\top = R^\top Q^\top$.", "refuted refuted refuted"),
-        ("Then $P R = Q R R$.", "refuted refuted"),  # one of the two is wrong
+        ("Then $P R = Q R R$.", "definition refuted"),
         ("Then $P R = R Q R$.", "definition refuted"),  # no edit of the definition makes it true
         (r"Then $P R = Q R R = u^\top u \, Q R R$.", "refuted refuted proved"),
         (
@@ -77,7 +77,7 @@ We set $P = Q R^\top$.
             "refuted refuted refuted proved",
         ),
         # a second definition that says the first again
-        (r"We write $P = Q R$ as well.", "refuted refuted"),
+        (r"We write $P = Q R$ as well.", "definition refuted"),
         (r"We write $P = (R Q^\top)^\top$ as well.", "definition proved"),
         (r"For another layer we write $P = Q R$.", "definition definition"),
         (r"We write $P = Q S R$ from here on.", "definition definition"),
