@@ -1,4 +1,4 @@
-r"""The syntax of changes: a `d` before a symbol or a bracket, as in `dW\\, x` and `d(A^{-1})`."""
+r"""The syntax of changes: a `d` before a symbol or a bracket, as in `dW\, x` and `d(A^{-1})`."""
 
 from __future__ import annotations
 

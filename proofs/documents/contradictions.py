@@ -1,9 +1,8 @@
 r"""An equation and a definition of which one must be wrong.
 
-Nothing singles one out where an equation says a definition a second time, by entries or by what it
-does to a state, and one edit of either makes them agree: `M = K^\top Q` and
-`(Q x)^\top (K y) = x^\top M y`. Then both are called wrong, each with the line of the other. Where
-no single edit of the equation helps, and one of the definition does, the definition is wrong.
+Where one edit of the equation makes the two agree, the equation is called wrong: `M = K^\top Q` and
+`(Q x)^\top (K y) = x^\top M y`. Where none does, as with `\hat W k = v`, and one edit of the
+definition makes them agree, the definition is.
 """
 
 from __future__ import annotations

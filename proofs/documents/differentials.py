@@ -1,7 +1,7 @@
-r"""Differentials: `dY = dW\\, x + W\\, dx` after `Y = W x`, and `dL = \\mathrm{tr}(G^\\top dY)`.
+r"""Differentials: `dY = dW\, x + W\, dx` after `Y = W x`, and `dL = \mathrm{tr}(G^\top dY)`.
 
 The differential of a term is its derivative in the changes of the matrices that have a `d` on the
-right side; what has none there is constant. In a text about gradients `dQ = dS\\, K` may be about
+right side; what has none there is constant. In a text about gradients `dQ = dS\, K` may be about
 those of a loss: where S depends on Q, and not Q on S.
 """
 

@@ -43,7 +43,7 @@ from otimes.proofs.documents.derivatives import with_shapes
 from otimes.proofs.documents.equalities import Equalities
 from otimes.proofs.documents.every_reading import has_assumption
 from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.items import Item, is_matrix_like
+from otimes.proofs.documents.items import Item, composed, is_matrix_like
 from otimes.proofs.documents.like_sums import are_alike
 from otimes.proofs.documents.properties_in_words import contradicted_by_words
 from otimes.proofs.documents.report import Equation
@@ -127,7 +127,9 @@ class LinkChecker(Equalities):
                 yield self._unread(item, item.error)
             return
         states = any(statement.relations for statement in item.statements)
-        self.context.sentence = self.document.sentence(item.formula)
+        more = any(composed([item]))  # than a symbol by itself
+        if more:
+            self.context.sentence = self.document.sentence(item.formula)
         if states and not printed_back(
             item.statements,
             self.context.base.functions,
@@ -135,7 +137,8 @@ class LinkChecker(Equalities):
         ):
             yield self._unread(item, NotationError("printed back it is another formula"))
             return
-        item.statements = [with_shapes(self.context, e, item.line) for e in item.statements]
+        if more:
+            item.statements = [with_shapes(self.context, e, item.line) for e in item.statements]
         for statement in item.statements:
             if not statement.relations:
                 yield from self.expression(item, statement)
@@ -223,12 +226,13 @@ class LinkChecker(Equalities):
         if not alike:
             return found
         texts = {latex(d.lhs) for d in alike}
-        kept = {text: self.context.definitions.pop(text) for text in texts}
+        left, right = statement.terms[k], statement.terms[k + 1]
+        known = self.context.definitions
+        self.context.definitions = {text: d for text, d in known.items() if text not in texts}
         try:
-            left, right = statement.terms[k], statement.terms[k + 1]
             anew = self.judge.claim(left, right, item.line, item.formula.tex)
         finally:
-            self.context.definitions |= kept
+            self.context.definitions = known
         if anew.verdict == "proved":
             return anew
         named = " and ".join(sorted(texts))
