@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from otimes.algebra.verdict import Verdict
-    from otimes.proofs.documents.report import DocumentReport
+    from otimes.proofs.documents.reporting.report import DocumentReport
 
 STYLES = {
     "proved": "green",
@@ -53,7 +53,7 @@ def write(path: str, text: str) -> None:
 
 def write_sarif(reports: Sequence[DocumentReport], path: str) -> None:
     """Write the reports in the Static Analysis Results Interchange Format."""
-    from otimes.proofs.documents.report import to_sarif
+    from otimes.proofs.documents.reporting.report import to_sarif
 
     write(path, json.dumps(to_sarif(reports, ot.__version__), indent=2, ensure_ascii=False) + "\n")
 
@@ -63,7 +63,7 @@ def table(report: DocumentReport) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from otimes.proofs.documents.report import details
+    from otimes.proofs.documents.reporting.report import details
 
     found = Table("line", "verdict", "equation", title=report.path, title_justify="left")
     for each in report.equations:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from otimes.proofs.cache import Cache
-    from otimes.proofs.documents.report import DocumentReport
+    from otimes.proofs.documents.reporting.report import DocumentReport
     from otimes.proofs.evidence import Report, TheoremReport
 
 ALL_WELL, FELL_SHORT, ASKED_WRONGLY, INTERRUPTED = 0, 1, 2, 130
@@ -340,11 +340,13 @@ def check(
     if html is not None:
         _check.write(html, reports[0].html())
     if as_json:
-        _print_json(import_module("otimes.proofs.documents.report").to_json(reports))
+        _print_json(import_module("otimes.proofs.documents.reporting.report").to_json(reports))
     elif fix:
         click.echo("\n".join(_check.fixes(reports) or ["no edits are proposed"]))
     elif github:
-        lines = import_module("otimes.proofs.documents.report").github_annotations(reports)
+        lines = import_module("otimes.proofs.documents.reporting.report").github_annotations(
+            reports
+        )
         click.echo("\n".join([*lines, *[report.summary() for report in reports]]))
     else:
         _print_reports(reports)

@@ -58,6 +58,16 @@ LAYERS = {
         "checkpoint",
         "analyses",
     ),
+    "otimes.proofs.documents": (
+        "containers",
+        "reporting",
+        "formulas",
+        "symbols",
+        "proving",
+        "prose",
+        "verdicts",
+        "check",
+    ),
 }
 """The parts of a package from the bottom up: each may import itself and those before it."""
 

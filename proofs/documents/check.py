@@ -24,19 +24,23 @@ from otimes.algebra.notation.tree import (
     is_constant,
     walk,
 )
-from otimes.proofs.documents.actions import ways_of_acting
-from otimes.proofs.documents.assertions import assertions
-from otimes.proofs.documents.comments import read_comments
-from otimes.proofs.documents.consistency import clashes
-from otimes.proofs.documents.context import Context
-from otimes.proofs.documents.conventions import convention_notes
-from otimes.proofs.documents.declarations import Declarations
-from otimes.proofs.documents.declared_in_formulas import declared_by
-from otimes.proofs.documents.einsum import with_einsum
-from otimes.proofs.documents.entries_in_words import entries_in
-from otimes.proofs.documents.files import read_document
-from otimes.proofs.documents.gradients import read_gradients
-from otimes.proofs.documents.items import (
+from otimes.proofs.documents.containers.einsum import with_einsum
+from otimes.proofs.documents.containers.files import read_document
+from otimes.proofs.documents.containers.markdown import read_markdown
+from otimes.proofs.documents.containers.source import Document
+from otimes.proofs.documents.prose.assertions import assertions
+from otimes.proofs.documents.prose.comments import read_comments
+from otimes.proofs.documents.prose.consistency import clashes
+from otimes.proofs.documents.prose.conventions import convention_notes
+from otimes.proofs.documents.prose.declared_in_words import (
+    Prose,
+    columns_of_ones,
+    said_in,
+    softmax_in,
+)
+from otimes.proofs.documents.prose.entries_in_words import entries_in
+from otimes.proofs.documents.prose.gradients import read_gradients
+from otimes.proofs.documents.prose.items import (
     Item,
     confirmed,
     declare,
@@ -47,21 +51,22 @@ from otimes.proofs.documents.items import (
     order_of_vec,
     read_items,
 )
-from otimes.proofs.documents.links import LinkChecker
-from otimes.proofs.documents.markdown import read_markdown
-from otimes.proofs.documents.notation import Notation, load_notation
-from otimes.proofs.documents.parts_in_words import parts_in
-from otimes.proofs.documents.prose import Prose, columns_of_ones, said_in, softmax_in
-from otimes.proofs.documents.replacements import false_replacements
-from otimes.proofs.documents.report import DocumentReport, Equation
-from otimes.proofs.documents.rows_and_columns import members_in
-from otimes.proofs.documents.said import Said
-from otimes.proofs.documents.said_shapes import said_shapes
-from otimes.proofs.documents.shift_matrices import shifts_in
-from otimes.proofs.documents.sides import declare_sides
-from otimes.proofs.documents.source import Document
-from otimes.proofs.documents.spectra import read_spectra
-from otimes.proofs.documents.wrong_declarations import wrong_declarations
+from otimes.proofs.documents.prose.notation import Notation, load_notation
+from otimes.proofs.documents.prose.parts_in_words import parts_in
+from otimes.proofs.documents.prose.rows_and_columns import members_in
+from otimes.proofs.documents.prose.said import Said
+from otimes.proofs.documents.prose.shift_matrices import shifts_in
+from otimes.proofs.documents.prose.sides import declare_sides
+from otimes.proofs.documents.reporting.report import DocumentReport, Equation
+from otimes.proofs.documents.symbols.context import Context
+from otimes.proofs.documents.symbols.declarations import Declarations
+from otimes.proofs.documents.symbols.declared_in_formulas import declared_by
+from otimes.proofs.documents.verdicts.actions import ways_of_acting
+from otimes.proofs.documents.verdicts.links import LinkChecker
+from otimes.proofs.documents.verdicts.replacements import false_replacements
+from otimes.proofs.documents.verdicts.said_shapes import said_shapes
+from otimes.proofs.documents.verdicts.spectra import read_spectra
+from otimes.proofs.documents.verdicts.wrong_declarations import wrong_declarations
 
 FACTORED = re.compile(
     r"\bSVDs?\b|\bsingular (?:values?|vectors?)\b|\beigen-?decompos\w+|"

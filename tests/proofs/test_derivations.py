@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from otimes.proofs.documents.check import check_document
-from otimes.proofs.documents.report import WRONG
+from otimes.proofs.documents.reporting.report import WRONG
 
 DERIVATIONS = Path(__file__).parent / "derivations"
 DOCUMENTS = sorted(path.name for path in DERIVATIONS.iterdir())

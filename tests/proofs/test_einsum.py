@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.einsum import in_latex
+from otimes.proofs.documents.containers.einsum import in_latex
 
 SHAPES = (
     "$Q, K, V \\in \\mathbb{R}^{n \\times d}$, $A \\in \\mathbb{R}^{n \\times n}$, "

@@ -13,8 +13,8 @@ import pytest
 
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.tree import Apply, Name, Node, Norm, Power, Product, Sum, bare
-from otimes.proofs.documents.bounds import norm_at_most, rank_at_most
 from otimes.proofs.documents.check import check_text
+from otimes.proofs.documents.proving.bounds import norm_at_most, rank_at_most
 
 SHAPES = (
     "$W_V \\in \\mathbb{R}^{d \\times h}$, $W_O \\in \\mathbb{R}^{h \\times d}$, "

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from otimes.proofs.documents.check import check_document
-from otimes.proofs.documents.report import WRONG
+from otimes.proofs.documents.reporting.report import WRONG
 
 ROW = r"""\documentclass{article}
 \newcommand{\R}{\mathbb{R}}

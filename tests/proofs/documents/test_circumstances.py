@@ -14,10 +14,10 @@ from sympy import MatrixSymbol
 
 from otimes.algebra.budget import STEPS, steps_done
 from otimes.proofs.documents.check import check_document, check_text
-from otimes.proofs.documents.found import Found
-from otimes.proofs.documents.judge import Judge
-from otimes.proofs.documents.markdown import read_markdown
-from otimes.proofs.documents.questions import decide
+from otimes.proofs.documents.containers.markdown import read_markdown
+from otimes.proofs.documents.proving.questions import decide
+from otimes.proofs.documents.reporting.found import Found
+from otimes.proofs.documents.verdicts.judge import Judge
 
 ACCUSING = {"refuted", "shape"}
 RIGHT = [
@@ -130,12 +130,12 @@ def test_a_later_declaration_counts_only_in_its_paragraph_where_there_is_an_earl
 
 def test_long_documents_are_bounded_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "$(A B)^\\top = B^\\top A^\\top$\n\n" * 4
-    monkeypatch.setattr("otimes.proofs.documents.items.MOST", 2)
+    monkeypatch.setattr("otimes.proofs.documents.prose.items.MOST", 2)
     unread = [each for each in check_text(text).equations if each.verdict == "unread"]
     assert [each.line for each in unread] == [5, 7]
     assert "4 formulas: the first 2 are read" in unread[0].why
     monkeypatch.undo()
-    monkeypatch.setattr("otimes.proofs.documents.links.MOST_WORK", 1e-9)
+    monkeypatch.setattr("otimes.proofs.documents.verdicts.links.MOST_WORK", 1e-9)
     found = check_text(text).equations
     assert [each.verdict for each in found] == ["proved", "undecided", "undecided", "undecided"]
     assert "used up" in found[-1].why
@@ -176,7 +176,7 @@ def test_places_in_other_cells_are_named_in_full(tmp_path: Path) -> None:
 def test_definitions_that_grow_beyond_bounds_are_not_put_in_again_and_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("otimes.proofs.documents.context.LONGEST", 12)
+    monkeypatch.setattr("otimes.proofs.documents.symbols.context.LONGEST", 12)
     calls: list[int] = []
     decided = Judge._decided
 
@@ -194,14 +194,19 @@ def test_definitions_that_grow_beyond_bounds_are_not_put_in_again_and_again(
 
 
 def test_the_work_for_all_edits_of_an_equation_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("attempts.BUDGET", "judge.BUDGET", "attempts.TRIAL", "suggestions.TRIAL"):
+    for name in (
+        "proving.attempts.BUDGET",
+        "verdicts.judge.BUDGET",
+        "proving.attempts.TRIAL",
+        "verdicts.suggestions.TRIAL",
+    ):
         monkeypatch.setattr(f"otimes.proofs.documents.{name}", 0.04)
-    monkeypatch.setattr("otimes.proofs.documents.suggestions.MOST_WORK", 0.1)
+    monkeypatch.setattr("otimes.proofs.documents.verdicts.suggestions.MOST_WORK", 0.1)
     begun = steps_done()
     text = r"Let $A, B \in \mathbb{R}^{n \times n}$. Then $" + "(A + B)" * 20 + " = A$"
     assert check_text(text).equations[-1].verdict != "proved"
     assert steps_done() - begun < 0.4 * STEPS
-    monkeypatch.setattr("otimes.proofs.documents.suggestions.MOST_WORK", -1)
+    monkeypatch.setattr("otimes.proofs.documents.verdicts.suggestions.MOST_WORK", -1)
     text = text.replace("(A + B)" * 20 + " = A", r"(A B)^\top = A^\top B^\top")
     assert not check_text(text).equations[-1].suggestion
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.tex import read_tex
+from otimes.proofs.documents.containers.tex import read_tex
 
 HEAD = (
     "$W_V \\in \\mathbb{R}^{d \\times k}$, $W_O \\in \\mathbb{R}^{k \\times d}$, "

@@ -10,7 +10,7 @@ import pytest
 
 from otimes.algebra.errors import OtimesError
 from otimes.proofs.documents.check import check_document, check_text
-from otimes.proofs.documents.report import (
+from otimes.proofs.documents.reporting.report import (
     DocumentReport,
     Equation,
     github_annotations,

@@ -8,7 +8,7 @@ import pytest
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Symbols
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.every_reading import readings
+from otimes.proofs.documents.proving.every_reading import readings
 
 WEIGHTS = r"Let $M, N \in \mathbb{R}^{d \times d}$, $W_Q, W_K, W_V \in \mathbb{R}^{d \times k}$, $W_O \in \mathbb{R}^{k \times d}$."
 CLAIMS = [

@@ -8,7 +8,7 @@ import pytest
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import Symbols
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.suggestions import suggestion
+from otimes.proofs.documents.verdicts.suggestions import suggestion
 
 MAP = r"Let $M \in \mathbb{R}^{d \times d}$. "
 HEAD = r"Let $X \in \mathbb{R}^{n \times d}$, $A \in \mathbb{R}^{n \times n}$, $W_V \in \mathbb{R}^{d \times k}$, $W_O \in \mathbb{R}^{k \times d}$. We set $Z = A X W_V W_O$. "

@@ -6,9 +6,9 @@ import pytest
 
 from otimes.algebra.notation.symbols import key_of
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.markdown import read_markdown
-from otimes.proofs.documents.prose import Prose
-from otimes.proofs.documents.sides import every_side, sides_in
+from otimes.proofs.documents.containers.markdown import read_markdown
+from otimes.proofs.documents.prose.declared_in_words import Prose
+from otimes.proofs.documents.prose.sides import every_side, sides_in
 
 OUTER = r"Then $\mathrm{tr}(x x^\top) = x x^\top$."  # true of a row, and of no column
 INNER = r"Then $\mathrm{tr}(x^\top x) = x^\top x$."  # true of a column, and of no row

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from otimes.proofs.documents.check import check_text
-from otimes.proofs.documents.report import to_json, to_sarif
+from otimes.proofs.documents.reporting.report import to_json, to_sarif
 
 SAID = r"""Let $Q, R \in \mathbb{R}^{n \times n}$.
 

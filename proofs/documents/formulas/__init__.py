@@ -1,0 +1,1 @@
+"""What a formula shows by itself, whatever is declared of its symbols."""

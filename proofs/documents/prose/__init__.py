@@ -1,0 +1,1 @@
+"""What the text around the formulas says: sentences, tables, comments and notation files."""

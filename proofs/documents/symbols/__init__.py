@@ -1,0 +1,1 @@
+"""What is known of a symbol at a line of a document: declarations, definitions, hypotheses."""
