@@ -57,8 +57,8 @@ def activation_patching(
     Proved by: noising_and_denoising_agree_when_linear.
 
     >>> found = activation_patching("two_layer", "x = 1", "y = 2", kind="resid_pre")
-    >>> found.axes, found.values.round(2).tolist()
-    (('layer', 'position'), [[-0.11, 0.0, 0.96], [0.0, -0.03, 0.94]])
+    >>> found.axes, (100 * found.values).round().astype(int).tolist()  # percent
+    (('layer', 'position'), [[-11, 0, 96], [0, -3, 94]])
 
     Raises: OtimesError for an unknown kind, an invalid prompt or token, or a metric that is the
     same on both prompts; ShapeError for prompts of different lengths.
