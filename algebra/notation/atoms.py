@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from otimes.algebra.notation.derivatives import derivative
+from otimes.algebra.notation.expectations import LETTER, before_bracket
 from otimes.algebra.notation.lists import CLOSING, Lists
 from otimes.algebra.notation.slots import slots_of
 from otimes.algebra.notation.tokens import NotationError, Token
@@ -127,7 +128,9 @@ class Atoms(Lists):
         if len(run) > 1 and first and run in self.words:
             self.at = end
             return Name(run, span=self.from_(start))
-        return Name(self.take().text, span=self.from_(start))
+        letter = self.take().text
+        mean = letter == "E" and LETTER in self.functions and before_bracket(self.tokens, self.at)
+        return Name(letter, "bb" if mean else "", span=self.from_(start))
 
     def _end_of_run(self, kinds: tuple[str, ...]) -> int:
         """Return the end of a run of letters without spaces."""
@@ -143,7 +146,8 @@ class Atoms(Lists):
         text = token.text.strip()
         if not text:
             raise NotationError("a name is empty", (token.start, token.end))
-        name = Name(text, span=self.from_(start))
+        mean = text == "E" and before_bracket(self.tokens, self.at)
+        name = Name(text, "bb" if mean else "", span=self.from_(start))
         if text in PREFIXES:
             return self._applied(name, start)
         if self.is_at("(") and text not in self.functions and len(text) > 1:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from otimes.algebra.notation.atoms import Atoms
 from otimes.algebra.notation.derivatives import applied_to_what_follows, derivative
+from otimes.algebra.notation.expectations import is_statistic, of_what_follows
 from otimes.algebra.notation.ranges import range_of
 from otimes.algebra.notation.slices import selection
 from otimes.algebra.notation.slots import slots_of, split_operations, written
@@ -162,6 +163,7 @@ class Expressions(Atoms):
             factors.append(after)
             marks.append(mark)
         factors, marks = applied_to_what_follows(factors, marks)
+        factors, marks = of_what_follows(factors, marks, self.from_(start))
         if len(factors) == 1:
             return factors[0]
         return Product(tuple(factors), tuple(marks), span=self.from_(start))
@@ -291,6 +293,8 @@ class Expressions(Atoms):
             elif self.is_at("^"):
                 self.take()
                 atom = self._superscript(atom, self._script(), start)
+            elif isinstance(atom, Name) and self.is_at("[", "(") and is_statistic(atom):
+                atom = self._call(atom, start)
             elif self.is_at("[") and self._may_have_entries(atom) and self._is_entry():
                 atom = self._entry(atom, start)
             elif self.is_at("(") and isinstance(atom, Name) and self._is_call(atom):
@@ -396,11 +400,12 @@ class Expressions(Atoms):
 
     def _call(self, atom: Name, start: int) -> Node:
         opened = self.take()
-        if self.is_at(")"):
+        closing = "]" if opened.text == "[" else ")"
+        if self.is_at(closing):
             self.take()
             return Apply(atom, (), span=self.from_(start))
         parts, marks = self.parts()
-        self.expect(")", opened)
+        self.expect(closing, opened)
         if not set(marks[1:]) <= {",", ";"}:
             parts = (Listing(parts, marks, span=(parts[0].span[0], parts[-1].span[1])),)
         return Apply(atom, parts, span=self.from_(start))

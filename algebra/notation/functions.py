@@ -24,6 +24,7 @@ from otimes.algebra.language.trees import rebuilt
 from otimes.algebra.notation.axes import with_axis
 from otimes.algebra.notation.dimensions import ONE, Shape, Size
 from otimes.algebra.notation.entrywise import DEFINED, defined
+from otimes.algebra.notation.expectations import expectation, is_expectation, is_statistic
 from otimes.algebra.notation.operations import Operations
 from otimes.algebra.notation.printed_functions import ALONG, OF_MATRICES, printed_function
 from otimes.algebra.notation.symbols import (
@@ -79,6 +80,10 @@ class Functions(Operations):
             known = base in ELEMENTWISE or base in self.symbols.elementwise
             if known and len(arguments) == 1 and arguments[0].shape is not None:
                 return self._slope(e, arguments[0])
+        if is_expectation(e.function) and len(arguments) == 1 and arguments[0].known:
+            return expectation(self, e, arguments[0])
+        if is_statistic(e.function):
+            raise NotationError(f"{self.quoted(e)} is not in the language", e.span)
         if base in ("vec", "vecr", "vecc") and len(arguments) == 1:
             return self._vec(e, arguments[0])
         if along_of(e) and len(arguments) == 1 and base in ("softmax", "Softmax"):

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from otimes.algebra.notation.expectations import LETTER
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import (
     Declared,
@@ -46,6 +47,7 @@ from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.declared_in_formulas import (
     declared_by,
     functions_in,
+    takes_expectations,
     values_in,
 )
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
@@ -89,6 +91,8 @@ class Item:
 def read_items(document: Document, context: Context) -> list[Item]:
     """Parse every formula; one that begins with a relation continues the one before."""
     context.base.functions |= functions_in(formula.tex for formula in document.formulas)
+    if takes_expectations((formula.tex for formula in document.formulas), document.prose):
+        context.base.functions.add(LETTER)
     functions = context.base.functions
     context.base.values |= values_in(formula.tex for formula in document.formulas)
     values = context.base.values - functions

@@ -15,6 +15,7 @@ from itertools import product
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate, shape_error
+from otimes.algebra.notation.expectations import is_expectation
 from otimes.algebra.notation.symbols import VECTORS, Declared, Kind, Symbols, default, text_of
 from otimes.algebra.notation.tree import (
     Apply,
@@ -225,8 +226,10 @@ def readings(lhs: Node, rhs: Node, symbols: Symbols) -> Iterator[tuple[dict[str,
     ends = [e.upper for e in parts if isinstance(e, Indexed) and e.upper is not None]
     sizes = symbols.sizes() | {text_of(e) for end in ends for e in symbols_in(end)}
     for e in (e for side in (lhs, rhs) for e in symbols_in(side)):
+        if is_expectation(e):
+            continue
         if e.style == "bb":
-            return  # an expectation, or a set
+            return  # a set
         key, known = symbols.lookup(e)
         is_open = known is None or not (known.trusted or known.rows or known.line)
         if is_open and not _is_size(e, sizes) and _kinds(e):

@@ -77,6 +77,32 @@ HEADS = re.compile(
 )
 
 
+# The letter E by itself, and one before a bracket, of which it may be the expectation.
+E_ALONE = re.compile(r"(?<![A-Za-z\\_{^])E(?![A-Za-z])")
+E_OF = re.compile(
+    r"E\s*(?:_\s*(?:\{[^{}]*\}|\w))?\s*(?:\\(?:left|[Bb]igl?)\s*)?"
+    r"(?:(\[)|(\()(?![^()]*\)\s*:?=[^=]))"
+)
+RANDOM = re.compile(
+    r"\b(?:random|expect\w+|(?:co)?varian\w+|probabilit\w+|means?)\b", re.IGNORECASE
+)
+
+
+def takes_expectations(formulas: Iterable[str], words: str) -> bool:
+    r"""Return whether E is an expectation in formulas: it has brackets after it, each time.
+
+    Round ones say so in a text with words such as “random”; there square ones do that stand once.
+
+    >>> takes_expectations([r"\mu = E[x]", "W_E x"], ""), takes_expectations(["E[A] = E A"], "")
+    (True, False)
+    >>> takes_expectations([r"\mu = E(x)"], "a random x"), takes_expectations(["y = E(x)"], "")
+    (True, False)
+    """
+    found = [E_OF.match(tex, at.start()) for tex in formulas for at in E_ALONE.finditer(tex)]
+    square, random = any(each and each[1] for each in found), bool(RANDOM.search(words))
+    return (square and random) or (bool(found) and all(found) and (square or random))
+
+
 def functions_in(formulas: Iterable[str]) -> set[str]:
     r"""Return the letters that formulas define as functions: `h` of `h(x) = …`.
 

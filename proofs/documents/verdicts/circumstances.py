@@ -168,7 +168,6 @@ UNIT = re.compile(
     r"(?:\$\$?|\\\)|\\\]|`)?[\s~]*(?:[kKMGTP]i?(?:B|b|bit|bytes?|FLOPs?|params)?\b|bytes?\b|"
     r"FLOPs?\b|GHz\b|[mµn]?s\b|thousand\b|million\b|billion\b|trillion\b|%)"
 )
-EXPECTATION = re.compile(r"\\(?:mathbb|mathrm|operatorname)\s*\{?\s*E\b")
 
 
 def has_condition_after(document: Document, formula: Formula) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import ONE
 from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.expectations import is_statistic
 from otimes.algebra.notation.symbols import (
     VECTORS,
     Declared,
@@ -351,6 +352,8 @@ class Definitions:
         if self.context.is_circular(term, right):
             return False
         if isinstance(term, Apply) and term.function.base in MEANT:
+            return False
+        if isinstance(term, Apply) and is_statistic(term.function):
             return False
         if isinstance(term, Name) and any(s.kind == "number" and s.text != "1" for s in term.sup):
             symbols = self.context.symbols_at(1 << 30)

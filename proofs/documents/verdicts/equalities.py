@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product as pairs
 
+from otimes.algebra.notation.expectations import is_expectation
 from otimes.algebra.notation.symbols import (
     key_of,
 )
@@ -150,6 +151,9 @@ class Equalities(Qualified):
             or self._as_assumption(link)
             or self._as_claim(link)
         )
+        if found.verdict == "refuted" and self._is_of_expectations(link):
+            why = "numbers say nothing of an expectation"
+            found = replace(found, verdict="undecided", why=why, counterexample=None)
         if found.verdict == "shape" and (why := self._excused_shape(link, found)):
             found = replace(found, verdict="undecided", why=f"{found.why}, but {why}")
         if found.verdict in ("needs-hypothesis", "undecided"):
@@ -160,6 +164,14 @@ class Equalities(Qualified):
                 for ends in pairs(texts[: k + 1], texts[k + 1 :]):
                     self.open_chains.setdefault(frozenset(ends), item.line)
         return found
+
+    def _is_of_expectations(self, link: Link) -> bool:
+        """Return whether a side, with definitions put in or without, has an expectation."""
+        sides = [link.left, link.right]
+        others = self.context.instances(sides)
+        sides += [self.context.unfolded(side, {}, None, others) for side in sides]
+        parts = (e for side in sides for e in walk(side))
+        return any(isinstance(e, Name) and is_expectation(e) for e in parts)
 
     def _outright(self, link: Link) -> Found | None:
         """Return the verdict on shapes, sizes, values and the like, None on another equation."""

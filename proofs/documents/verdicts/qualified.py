@@ -39,7 +39,6 @@ from otimes.proofs.documents.symbols.terms import (
     is_value,
 )
 from otimes.proofs.documents.verdicts.circumstances import (
-    EXPECTATION,
     follows_from_more,
     has_condition_after,
     has_unit_after,
@@ -174,8 +173,6 @@ class Qualified(DefinedSides):
             and self._may_be_redefined(link.left, link.right, link.item)
         ):
             return replace(found, verdict="undecided", why="its left side may be defined again")
-        if found.verdict == "refuted" and EXPECTATION.search(link.item.formula.tex):
-            return replace(found, verdict="undecided", why="an expectation is not in the language")
         if found.verdict == "refuted" and self._has_values(link, found, slip):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
