@@ -34,7 +34,7 @@ def is_expectation(node: Node) -> bool:
 
 
 def is_statistic(node: Node) -> bool:
-    r"""Return whether a symbol is a function of what is random: E, V or P, as in `\mathbb{V}[x]`."""
+    r"""Return whether a symbol is a function of random things: E, V or P of `\mathbb{V}[x]`."""
     return is_expectation(node) or (
         isinstance(node, Name) and node.base in ("P", "V") and node.style == "bb"
     )
