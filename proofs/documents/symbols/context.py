@@ -55,7 +55,7 @@ from otimes.proofs.documents.symbols.hypotheses import (
     patterns,
     with_superscripts,
 )
-from otimes.proofs.documents.symbols.instances import apart, instance, is_generic
+from otimes.proofs.documents.symbols.instances import apart, instance, is_generic, only_labels
 from otimes.proofs.documents.symbols.members import Member, Part
 from otimes.proofs.documents.symbols.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse
 from otimes.proofs.documents.symbols.recurrences import (
@@ -353,6 +353,8 @@ class Context:
 
         What is defined by itself at other indices is put in down to the lowest that occurs.
         """
+        if only_labels(said.lhs, said.rhs, name):
+            return None
         begins = recurs(said.lhs, said.rhs) and not is_above_another(name, nodes)
         if begins and not is_above_another(name, self.begun.get(name.base, ())):
             return None

@@ -41,6 +41,22 @@ def is_generic(lhs: Node, sizes: Collection[str]) -> bool:
     return isinstance(lhs, Name) and bool(_letters(lhs)) and not _letters(lhs) & {*sizes}
 
 
+def only_labels(lhs: Node, rhs: Node, name: Name) -> bool:
+    """Return whether a symbol differs from a defined one in letters that are no indices there.
+
+    They are not in the definition: of `M_s = M + M^T`, nothing follows for `M_a`.
+    """
+    if not isinstance(lhs, Name):
+        return False
+    parts = [*walk(rhs)]
+    texts = [slot.text for e in parts for slot in _slots_of(e)]
+    texts += [e.base for e in parts if isinstance(e, Name)]
+    texts += [" ".join((e.lower, *e.indices)) for e in parts if isinstance(e, Indexed)]
+    pairs = [*zip(lhs.sub, name.sub, strict=False), *zip(lhs.sup, name.sup, strict=False)]
+    changed = {slot.text for slot, other in pairs if slot.kind == "index" and slot != other}
+    return any(not any(is_mentioned(letter, text) for text in texts) for letter in changed)
+
+
 def instance(lhs: Node, rhs: Node, name: Name, sizes: Collection[str]) -> Node | None:
     """Return the right side of a definition for a symbol with other indices, or None."""
     if not isinstance(lhs, Name) or not is_generic(lhs, sizes) or not _is_like(lhs, name):

@@ -31,13 +31,14 @@ from otimes.proofs.documents.containers.source import Document
 from otimes.proofs.documents.prose.assumptions import assumes, plain_words
 from otimes.proofs.documents.prose.items import Item
 from otimes.proofs.documents.proving.arithmetic import computed
-from otimes.proofs.documents.proving.attempts import symbols_in
+from otimes.proofs.documents.proving.attempts import named, symbols_in
 from otimes.proofs.documents.proving.closed_sums import by_recurrence
 from otimes.proofs.documents.proving.conclusions import is_concluded
 from otimes.proofs.documents.proving.related import keys_in
 from otimes.proofs.documents.proving.rotations import rotated_rightly, rotated_wrongly
 from otimes.proofs.documents.reporting.found import Found
-from otimes.proofs.documents.symbols.context import Context
+from otimes.proofs.documents.symbols.context import Context, Definition
+from otimes.proofs.documents.symbols.decompositions import parts_defined_by
 from otimes.proofs.documents.symbols.factorisations import factored
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.symbols.terms import (
@@ -303,6 +304,8 @@ class Equalities(Qualified):
 
     def _as_definition(self, link: Link) -> Found | None:
         """Return the verdict on an equation that defines one of its sides, or None."""
+        if (found := self._decomposed(link)) is not None:
+            return found
         announced = link.first and announces_definition(link.words)
         known = self.context.definitions.get(latex(bare(link.left))) if link.k == 0 else None
         if link.k == 0 and self._defines(link.left, link.right, announced, link.item.line):
@@ -342,6 +345,20 @@ class Equalities(Qualified):
         ):
             return self._definition(link.item, link.right, link.left)
         return None
+
+    def _decomposed(self, link: Link) -> Found | None:
+        """Return the verdict on a sum of parts that are then defined by its left side, or None."""
+        if link.k or len(link.statement.terms) > 2:
+            return None
+        parts = parts_defined_by(self.context, link.left, link.right, link.item.line)
+        if not parts or self.seen & parts.keys():
+            return None
+        text, ahead = latex(bare(link.left)), self.context.ahead
+        ahead[text] = [each for each in ahead.get(text, ()) if each.rhs != link.right]
+        used: dict[str, Definition] = {}
+        right = self.context.unfolded(link.right, used, parts, parts)
+        found = self.judge.claim(link.left, right, link.item.line, "")
+        return replace(found, why=f"{found.why}; with {named(used)}", span=None)
 
     def _defines_turned(self, link: Link) -> Name | None:
         r"""Return the vector that an equation defines by its transpose: `h_i^\top = x_i^\top W`."""
