@@ -115,7 +115,7 @@ class WrongDefinitions:
                     left = latex(bare(statement.terms[k - 1]))
                     mended_side = found.suggestion.partition(" = ")[0]
                     self._call_wrong(other, f"{left} = {mended_side}", [equation])
-            elif statement.relations[k] in EQUALS and slips and found.verdict in OPEN:
+            elif statement.relations[k] in EQUALS and slips and _is_open(found):
                 use = use_of(self.context, *sides, item.line)
                 start = item.formula.offset(statement.span[0])
                 self._note_open(equation, use, start, slips)
@@ -277,6 +277,11 @@ def _from_definition(
 def _is_supported(found: Found) -> bool:
     """Return whether a link is true, perhaps given what the text says without declaring it."""
     return found.verdict == "proved" or found.why.startswith("true given")
+
+
+def _is_open(found: Found) -> bool:
+    """Return whether nothing is known to make an equation true, in any reading of it."""
+    return found.verdict in OPEN and not found.why.startswith("true if")
 
 
 def _edited(found: Found, sides: Sequence[Node]) -> int:
