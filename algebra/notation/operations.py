@@ -80,14 +80,15 @@ class Operations(Printed):
         """Read a sum; as a factor of a product entry by entry, `1 - P` has ones for the 1."""
         if not {*e.signs} <= {"", "+", "-"}:
             raise NotationError("± states two things at once", e.span)
-        found = [self.infer(term) for term in e.terms]
+        every = [*zip(map(self.infer, e.terms), e.terms, e.signs, strict=True)]
+        every = [each for each in every if each[0].literal != "0"] or every[:1]  # `A + 0`
+        found, terms, signs = map(list, zip(*every, strict=True))
         if entrywise:
             found = self._with_ones_for_numbers(found)
-        for (a, b), (x, y) in zip(pairwise(found), pairwise(e.terms), strict=True):
+        for (a, b), (x, y) in zip(pairwise(found), pairwise(terms), strict=True):
             if (a.literal and b.shape is not None) or (b.literal and a.shape is not None):
-                literal = a if a.literal else b
                 other = b if a.literal else a
-                if literal.literal != "0" and not self.is_one_by_one(other):
+                if not self.is_one_by_one(other):
                     added = f"{self._with_shape(x, a)} and {self._with_shape(y, b)}"
                     raise Undeclared(f"{added} are added, a number and a matrix", e.span)
             self.same(a, b, "add", x, y)
@@ -99,9 +100,9 @@ class Operations(Printed):
             scalar = shape is None or mixed
             parts = [self.as_scalar(each) if scalar else each.build() for each in found]
             if scalar:
-                signed = [-p if s == "-" else p for p, s in zip(parts, e.signs, strict=True)]
+                signed = [-p if s == "-" else p for p, s in zip(parts, signs, strict=True)]
                 return sympy.Add(*signed, evaluate=False) if len(signed) > 1 else signed[0]
-            signed = [matmul(-1, p) if s == "-" else p for p, s in zip(parts, e.signs, strict=True)]
+            signed = [matmul(-1, p) if s == "-" else p for p, s in zip(parts, signs, strict=True)]
             return matadd(*signed) if len(signed) > 1 else signed[0]
 
         return Typed(None if mixed else shape, build, e.span, known)

@@ -16,7 +16,13 @@ from dataclasses import dataclass, replace
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.row_comments import kept
-from otimes.algebra.notation.vocabulary import SEPARATORS, SPACING, TEXTS, WITHOUT_MEANING
+from otimes.algebra.notation.vocabulary import (
+    RELATIONS,
+    SEPARATORS,
+    SPACING,
+    TEXTS,
+    WITHOUT_MEANING,
+)
 
 LONGEST = 20_000  # characters of one formula
 SAME = {
@@ -195,8 +201,14 @@ def _in_old_font(font: re.Match[str], spaced: bool) -> list[Token]:
 
 
 def _without_braces(tokens: list[Token]) -> list[Token]:
-    r"""Return tokens without braces that only change the space around a sign: `n{-}1`."""
+    r"""Return tokens without braces that only change the space around a sign: `n{-}1`, `= {} A`."""
     dropped: set[int] = set()
+    for k in range(len(tokens) - 1):
+        empty = tokens[k].text == "{" and tokens[k + 1].text == "}"
+        before = tokens[k - 1].text if k else ""
+        raised = k + 2 < len(tokens) and tokens[k + 2].text in ("^", "_")
+        if empty and not raised and (before in RELATIONS or before in ("", "+", "-", "&", r"\\")):
+            dropped |= {k, k + 1}
     for k in range(len(tokens) - 2):
         opened, sign, closed = (token.text for token in tokens[k : k + 3])
         script = k > 0 and tokens[k - 1].text in ("^", "_")

@@ -6,12 +6,13 @@ circuits of a head, W_OV and W_QK, map states to states: their weights meet in t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Symbols, key_of
+from otimes.algebra.notation.symbols import Declared, Symbols, key_of
 from otimes.algebra.notation.tree import Name, Node, Product, bare, latex, walk
 from otimes.proofs.documents.prose.conventions import order_of
 from otimes.proofs.documents.symbols.context import Context
@@ -31,11 +32,15 @@ def _over_vocabulary(term: Node, symbols: Symbols) -> str:
     for e in walk(term):
         if not isinstance(e, Product):
             continue
-        for a, b in pairwise(map(bare, e.factors)):
+        factors = [*map(bare, e.factors)]
+        for k, (a, b) in enumerate(pairwise(factors)):
             if not (isinstance(a, Name) and isinstance(b, Name) and order_of(a, b)):
                 continue
             left, right = symbols.lookup(a)[1], symbols.lookup(b)[1]
             if left is None or right is None or left.cols != right.rows:
+                continue
+            others = factors[k - 1 : k] if k else [], factors[k + 2 : k + 3]
+            if not _fits_turned(left, right, *others, symbols):
                 continue
             if left.rows != left.cols and VOCABULARY & {str(atom) for atom in left.cols}:
                 lines = ", ".join(map(str, sorted({left.line, right.line})))
@@ -44,6 +49,21 @@ def _over_vocabulary(term: Node, symbols: Symbols) -> str:
                     "there weights act on the other side"
                 )
     return ""
+
+
+def _fits_turned(
+    left: Declared,
+    right: Declared,
+    before: Sequence[Node],
+    after: Sequence[Node],
+    symbols: Symbols,
+) -> bool:
+    """Return whether two factors of a product conform with those around them if exchanged."""
+    known = [
+        [symbols.lookup(e)[1] for e in each if isinstance(e, Name)] for each in (before, after)
+    ]
+    fits = all(each is None or each.cols == right.rows for each in known[0])
+    return fits and all(each is None or each.rows == left.cols for each in known[1])
 
 
 def _over_states(left: Node, right: Node, symbols: Symbols) -> str:

@@ -49,6 +49,7 @@ from otimes.proofs.documents.symbols.terms import (
     occurs,
     size_name,
 )
+from otimes.proofs.documents.verdicts.by_examples import unequal
 from otimes.proofs.documents.verdicts.circumstances import (
     CONDITIONAL,
     SUPPOSED,
@@ -407,6 +408,8 @@ class Equalities(Qualified):
         found = computed(self.context, link.left, link.right, link.item.line) or self.judge.claim(
             link.left, link.right, link.item.line, link.item.formula.tex
         )
+        if found.verdict == "undecided":
+            found = unequal(self.context, link.left, link.right, link.item.line) or found
         if (
             link.k
             and COMMUTE in found.why

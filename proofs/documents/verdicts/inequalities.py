@@ -7,8 +7,7 @@ is false is refuted by exact numbers; what is of neither form is left open.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction as Exact
 from itertools import product
 from typing import Any
@@ -17,7 +16,7 @@ import sympy
 
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
-from otimes.algebra.notation.symbols import Declared, Symbols, key_of
+from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import (
     Apply,
     Name,
@@ -40,18 +39,19 @@ from otimes.proofs.documents.proving.bounds import (
 )
 from otimes.proofs.documents.proving.norm_quotients import cleared, is_norm
 from otimes.proofs.documents.proving.questions import decide
-from otimes.proofs.documents.proving.rank_examples import exceeding
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
-from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.verdicts.approximations import rounded, value_of, with_error
+from otimes.proofs.documents.verdicts.by_examples import (
+    exceeded,
+    is_bound,
+    may_be_full,
+    with_definitions,
+)
 from otimes.proofs.documents.verdicts.false_claims import COMMUTE, assumed
 from otimes.proofs.documents.verdicts.judge import Judge
 
 BUDGET = 1.0  # units of work for one inequality
-# Words for what a rank is where it is as large as it can be.
-FULL = re.compile(r"\b(?:full|generic\w*|independent|almost|typical\w*|exactly)\b", re.IGNORECASE)
-INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
 SAMPLES = (1, 2, 3)  # sizes of counterexamples to a bound on a rank
 MOST_SIZES = 5
 
@@ -60,18 +60,25 @@ def compared(judge: Judge, left: Node, right: Node, relation: str, line: int) ->
     """Return the verdict on left ≤ right, or on another relation, None where it is not decided."""
     if relation in (r"\ge", ">"):
         left, right, relation = right, left, {r"\ge": r"\le", ">": "<"}[relation]
+    if (
+        relation == "<"
+        and not judge.shapes([left], line, "")
+        and not judge.shapes([right], line, "")
+    ):
+        return exceeded(judge.context, left, right, line)
     if relation != r"\le":
         return None
     if latex(bare(left)) == "0" and is_norm(right) and not judge.shapes([right], line, ""):
         return _by_facts(frozenset(("a norm is not negative",)), {})
     if not any(of_rank(e) is not None for side in (left, right) for e in walk(side)):
-        return _norms(judge, *cleared(left, right), line)
+        found = _norms(judge, *cleared(left, right), line)
+        return found or exceeded(judge.context, left, right, line)
     inner, found = bare(left), None
     if isinstance(inner, Apply) and inner.function.base in RANKS:
         found = _rank(judge.context, inner, right, line)
     elif of_rank(right) is not None:
         found = _at_least(judge.context, right, left, line)
-    return found or _by_example(judge.context, left, right, line)
+    return found or exceeded(judge.context, left, right, line)
 
 
 def different(judge: Judge, left: Node, right: Node, line: int, source: str) -> Found | None:
@@ -107,7 +114,7 @@ def approximate(judge: Judge, left: Node, right: Node, line: int, source: str) -
 def _rank(context: Context, left: Apply, right: Node, line: int) -> Found | None:
     """Return the verdict on rank(X) ≤ bound."""
     used: dict[str, Definition] = {}
-    sides = _with_definitions(context, [left.arguments[0], right], used)
+    sides = with_definitions(context, [left.arguments[0], right], used)
     for inside, bound in ((left.arguments[0], right), sides):
         known = used if inside is not left.arguments[0] else {}
 
@@ -132,40 +139,11 @@ def _at_least(context: Context, rank: Node, bound: Node, line: int) -> Found | N
     if upper is None or upper.verdict != "proved" or inside is None:
         return None
     used: dict[str, Definition] = {}
-    node, _ = _with_definitions(context, [inside, bound], used)
-    free = _is_free(node, context.symbols_at(line)) and not _is_bound(node, context, line)
-    if not free or _may_be_full(context, line):
+    node, _ = with_definitions(context, [inside, bound], used)
+    free = _is_free(node, context.symbols_at(line)) and not is_bound(node, context, line)
+    if not free or may_be_full(context, line):
         return None
     return Found("refuted", f"it is at most that, and may be less: {upper.why}")
-
-
-def _may_be_full(context: Context, line: int) -> bool:
-    """Return whether words say that ranks are as large as they can be."""
-    return bool(FULL.search(context.words_near(line)) or INVERTIBLE.search(context.sentence))
-
-
-def _by_example(context: Context, left: Node, right: Node, line: int) -> Found | None:
-    """Return the refutation of an inequality of ranks by exact numbers, or None.
-
-    The text says nothing of the matrices, and not that ranks are as large as they can be.
-    """
-    used: dict[str, Definition] = {}
-    sides = _with_definitions(context, [left, right], used)
-    if any(_is_bound(side, context, line) for side in sides):
-        return None
-    if _may_be_full(context, line):
-        return None
-    shown = exceeding(*sides, context.symbols_at(line))
-    names = "".join(f"; with {text} as on line {d.line}" for text, d in sorted(used.items()))
-    return Found("refuted", f"the left side may be larger: {shown}{names}") if shown else None
-
-
-def _with_definitions(
-    context: Context, sides: Sequence[Node], used: dict[str, Definition]
-) -> tuple[Node, Node]:
-    put = context.instances(sides)
-    left, right = (context.unfolded(bare(side), used, None, put) for side in sides)
-    return left, right
 
 
 def _plainly(size: object) -> str:
@@ -214,7 +192,7 @@ def _bounded(
         return _by_facts(
             frozenset((f"the rank is at most {_plainly(known)}, by its factors",)), used
         )
-    if read.undeclared or not _is_free(node, symbols) or _is_bound(node, context, line):
+    if read.undeclared or not _is_free(node, symbols) or is_bound(node, context, line):
         return None
     return _exceeded(known, bound, names)
 
@@ -266,35 +244,6 @@ def _leaves(node: Node) -> Iterator[Node]:
         yield inner
 
 
-def _is_bound(node: Node, context: Context, line: int) -> bool:
-    """Return whether a symbol of a term is defined, or occurs in an earlier hypothesis."""
-    names = {e for e in walk(node) if isinstance(e, Name)}
-    mine = {key_of(e) for e in names}
-    about = {
-        key_of(e)
-        for each in context.hypotheses
-        if each.declared or _line(each) <= line
-        for side in (each.lhs, each.rhs)
-        for e in walk(side)
-        if isinstance(e, Name)
-    }
-    symbols = context.symbols_at(line)
-    for word, keys, _ in context.words:
-        square = word != "invertible"
-        about |= {key for key in keys if square or _may_be_square(symbols.known.get(key))}
-    defined = {text for e in names for text in (latex(e),) if text in context.definitions}
-    return bool(defined or context.instances([node]) or mine & about)
-
-
-def _may_be_square(known: Declared | None) -> bool:
-    return known is None or known.kind != "matrix" or known.rows == known.cols
-
-
-def _line(hypothesis: Hypothesis) -> int:
-    said = re.search(r"line (\d+)", hypothesis.origin)
-    return int(said[1]) if said else 0
-
-
 def _size(node: Node, symbols: Symbols) -> Any:
     r"""Return a bound such as `2r` or `\min(d, d_h)` as an expression in sizes, or None."""
     inner = bare(node)
@@ -320,7 +269,7 @@ def _norms(judge: Judge, left: Node, right: Node, line: int) -> Found | None:
     if shape is not None:
         return None
     used: dict[str, Definition] = {}
-    sides = _with_definitions(judge.context, [left, right], used)
+    sides = with_definitions(judge.context, [left, right], used)
     for known, (a, b) in (({}, (left, right)), (used, sides)):
         facts = norm_at_most(a, b)
         if facts is None and _is_number(judge.context, a, line):

@@ -52,6 +52,7 @@ from otimes.proofs.documents.proving.other_readings import (
     by_order_of_vec,
     by_size_of_ones,
     with_columns_of_ones,
+    with_ones,
 )
 from otimes.proofs.documents.proving.questions import decide
 from otimes.proofs.documents.proving.related import unread_relation
@@ -94,8 +95,15 @@ class Judge:
     def shapes(
         self, terms: Sequence[Node], line: int, source: str, symbols: Symbols | None = None
     ) -> Found | None:
-        """Return the shape error of terms that a formula equates, or None."""
-        return self.conflicts.shapes(terms, line, source, symbols)
+        r"""Return the shape error of terms that a formula equates, or None.
+
+        A factor 1 is a column of ones where they conform only so: `X = 1 b^\top`.
+        """
+        found = self.conflicts.shapes(terms, line, source, symbols)
+        if found is not None and NOT_A_NUMBER in found.why:
+            ones = [with_ones(term) for term in terms]
+            return self.conflicts.shapes(ones, line, source, symbols) if ones != terms else found
+        return found
 
     def misfit(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
         """Return the shape error of a definition, whatever its Greek letters stand for."""

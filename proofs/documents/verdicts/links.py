@@ -31,7 +31,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.containers.source import Document
-from otimes.proofs.documents.prose.assumptions import plain_words
+from otimes.proofs.documents.prose.assumptions import assumes, plain_words
 from otimes.proofs.documents.prose.consistency import dotted_vectors
 from otimes.proofs.documents.prose.items import Item, composed, is_matrix_like
 from otimes.proofs.documents.proving.derivatives import with_shapes
@@ -48,6 +48,7 @@ from otimes.proofs.documents.symbols.terms import (
 from otimes.proofs.documents.verdicts.circumstances import (
     doubted_by,
     has_condition_after,
+    is_conditional,
 )
 from otimes.proofs.documents.verdicts.equalities import Equalities
 from otimes.proofs.documents.verdicts.properties_in_words import contradicted_by_words
@@ -414,7 +415,8 @@ class LinkChecker(Equalities):
         else:
             found = different(self.judge, left, right, item.line, source)
         words = plain_words(self.document.sentence_before(item.formula))
-        doubted = doubted_by(words)
+        doubted = doubted_by(words) or is_conditional(words) or assumes(words)
+        doubted = doubted or has_condition_after(self.document, item.formula)
         if found is not None and found.verdict == "refuted" and doubted:
             return replace(found, verdict="undecided")
         return found

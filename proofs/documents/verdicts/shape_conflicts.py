@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -34,6 +35,11 @@ from otimes.proofs.documents.verdicts.suggestions import Edit, suggestion
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
 FITS_NUMBERS = ", but it conforms with the numbers that its symbols are given"
 LITTLE = 0.5  # units of work for edits of a claim of which little is declared
+# Words for an equation whose letters are not those of the text: “by the rule $(AB)^T = B^T A^T$”.
+RULE = re.compile(
+    r"\b(?:rules?|identit(?:y|ies)|laws?|formulas?|propert(?:y|ies)|recall|in general)\b",
+    re.IGNORECASE,
+)
 CUT = frozenset("krpmst")  # letters for how much of a matrix is kept
 
 
@@ -102,6 +108,8 @@ class ShapeConflicts:
 
         If the claim is proved with a declared shape transposed, the declaration is wrong.
         """
+        if rule := self._of_a_rule([lhs, rhs], line, source):
+            return Found("undecided", f"{error}{rule}", span=error.span)
         weak = self._of_other_sections([lhs, rhs], line)
         for turned in self._transposed(lhs, rhs, line):
             if any(each in weak for each in turned):
@@ -220,6 +228,7 @@ class ShapeConflicts:
             or _with_bars(terms)
             or self._of_an_action(terms, line)
             or self._of_a_function(terms, line)
+            or self._of_a_rule(terms, line, source)
         )
         if why:
             return replace(found, verdict="undecided", why=f"{error}{why}")
@@ -232,6 +241,22 @@ class ShapeConflicts:
     def _of_a_function(self, terms: Sequence[Node], line: int) -> str:
         why = self.context.maybe_function(terms, self.context.symbols_at(line))
         return f"; {why}" if why else ""
+
+    def _of_a_rule(self, terms: Sequence[Node], line: int, source: str) -> str:
+        """Return that an equation is a rule about any matrices, where words call it one."""
+        if len(terms) != 2 or not RULE.search(self.context.sentence):
+            return ""
+        symbols = self.context.symbols_at(line).copy()
+        for name in {e for term in terms for e in walk(term) if isinstance(e, Name)}:
+            key, known = symbols.lookup(name)
+            if known is not None and known.kind in ("matrix", "vector"):
+                symbols.known.pop(key, None)
+        try:
+            found = self.claim(terms[0], terms[1], symbols, line, source)
+        except ShapeError:
+            return ""
+        true = found.verdict == "proved" or found.why.startswith("true if vec")
+        return ", but it is true of any matrices that conform" if true else ""
 
     def _of_an_action(self, terms: Sequence[Node], line: int) -> str:
         """Return that A ⊗ W may act on a matrix from both sides, where it stands before one."""

@@ -217,3 +217,15 @@ def test_a_changed_tree_has_the_parts_that_it_has_now() -> None:
     assert mapped(tree, {Name("D"): Name("A")}.get) is tree
     assert mapped(tree, {Slot("index", "i"): Slot("index", "j")}.get) != tree
     assert pickle.loads(pickle.dumps(changed)) == changed
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        r"T = {} A + B",
+        r"\begin{aligned} T = {} & A \\ {} & + B \end{aligned}",
+        r"{} T = A + {} B",
+    ],
+)
+def test_empty_braces_beside_a_sign_mean_nothing(written: str) -> None:
+    assert parse_formula(written) == parse_formula("T = A + B")

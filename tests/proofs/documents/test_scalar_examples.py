@@ -1,4 +1,4 @@
-"""Inequalities of ranks and norms that are false, with exact numbers, and quotients of norms."""
+"""Statements about ranks, determinants and norms that are false at exact numbers."""
 
 from __future__ import annotations
 
@@ -62,3 +62,54 @@ This is no coincidence: $\mathrm{tr}(B A) = \mathrm{tr}(A B)$."""
     other = text.replace("## Two", "We have $\\mathrm{tr}(B A) = \\mathrm{tr}(A B)$.\n\n## Two")
     verdicts = [each.verdict for each in check_text(other).equations if "mathrm{tr}" in each.tex]
     assert verdicts == ["shape", "proved"]
+
+
+SHAPES = (
+    r"Let $A, B \in \mathbb{R}^{n \times n}$, $W \in \mathbb{R}^{d \times d}$, "
+    r"$x, y \in \mathbb{R}^n$. "
+)
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"\det(A \otimes W) = \det(A)^n \det(W)^d", "refuted"),
+        (r"\det(A \otimes W) = \det(A)^d \det(W)^n", "undecided"),
+        (r"\det(2 A) = 2 \det A", "refuted"),
+        (r"\det(2 A) = 2^n \det A", "undecided"),
+        (r"\det(A + B) = \det A + \det B", "refuted"),
+        (r"\log\det(A B) = \log\det A \log\det B", "refuted"),
+        (r"\log\det(A B) = \log\det A + \log\det B", "undecided"),
+        (r"\det(I + x y^T) = 1 - y^T x", "refuted"),
+        (r"\det(I + x y^T) = 1 + y^T x", "undecided"),
+        (r"\det(A^{-1}) = 1 / \det(A)", "undecided"),
+        (r"\mathrm{rank}(A B) = \mathrm{rank}(A)", "undecided"),  # it is true of most matrices
+        (r"\|x\|_1 \le \|x\|_2", "refuted"),
+        (r"\|x\|_1 \le \sqrt{n} \|x\|_2", "undecided"),
+        (r"\|A\|_F \le \|A\|_2", "refuted"),
+        (r"\|A\|_F \le \sqrt{n} \|A\|_2", "undecided"),
+        (r"\|A x\| \ge \|A\|_2 \|x\|", "refuted"),
+        (r"|x^T y| \ge \|x\| \|y\|", "refuted"),
+        (r"\mathrm{tr}(A) \le \mathrm{rank}(A)", "refuted"),
+        (r"|\mathrm{tr}(A^T B)| < \frac{1}{2} \|A\|_F \|B\|_F", "refuted"),
+        (r"\|x\| = \|y\|", "undecided"),  # it says what they are
+        (r"\|x\| \le 1", "undecided"),
+    ],
+)
+def test_statements_about_any_matrices(claim: str, verdict: str) -> None:
+    last = check_text(f"{SHAPES}\n\nNow ${claim}$.").equations[-1]
+    assert last.verdict == verdict, last.why
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        r"If $%s$, we are done.",
+        r"Suppose that $%s$.",
+        r"Let $A$ be symmetric. Then $%s$.",
+        r"This does not imply $%s$.",
+    ],
+)
+def test_what_is_supposed_or_said_of_a_matrix_refutes_nothing(words: str) -> None:
+    last = check_text(SHAPES + words % r"\|A\|_F \le \|A\|_2").equations[-1]
+    assert last.verdict == "undecided", last.why
