@@ -68,6 +68,7 @@ from otimes.algebra.notation.typed import (
     Undeclared,
     WrongSide,
 )
+from otimes.algebra.notation.vocabulary import SOFTMAX
 
 FRESH = "pqrstabc"
 PLAIN = (
@@ -229,7 +230,7 @@ def _upright(
     if not vectors:
         return made()
     named = {e for e in vectors if not is_constant(e)}
-    if named and named <= _of_diagonals(terms):  # diag(u) is the same for a row and a column
+    if named and named <= _of_either_side(terms):  # diag(u) is the same for a row and a column
         return made("column")
     said = {e: side for e in vectors if (side := symbols.side_of(_known(e, symbols)))}
     if said:
@@ -245,10 +246,13 @@ def _upright(
     return other
 
 
-def _of_diagonals(terms: Sequence[Node]) -> set[Node]:
-    """Return the symbols that occur as the argument of diag, and nowhere else."""
+def _of_either_side(terms: Sequence[Node]) -> set[Node]:
+    """Return the symbols that occur only in diag(u), and in entries of the softmax of u."""
     nodes = [e for term in terms for e in walk(term)]
     calls = [e for e in nodes if isinstance(e, Apply) and e.function.base in ("diag", "Diag")]
+    bases = [bare(e.base) for e in nodes if isinstance(e, Entry) and len(e.indices) == 1]
+    bases += [e for e in nodes if isinstance(e, Apply) and len(e.below) == 1]
+    calls += [e for e in bases if isinstance(e, Apply) and e.function.base in SOFTMAX]
     inside = [bare(e.arguments[0]) for e in calls if len(e.arguments) == 1]
     return {e for e in inside if nodes.count(e) == inside.count(e)}
 

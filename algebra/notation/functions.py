@@ -39,6 +39,7 @@ from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
     Differential,
+    Entry,
     Grid,
     Group,
     Name,
@@ -56,7 +57,7 @@ from otimes.algebra.notation.typed import (
     Undeclared,
     mentions,
 )
-from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE
+from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE, SOFTMAX
 
 ROWS = "softmax was taken along rows"
 OF_NUMBERS = frozenset(ELEMENTWISE.values()) - {"log"}  # which numbers have a logarithm is not said
@@ -70,6 +71,8 @@ class Functions(Operations):
     def apply(self, e: Apply) -> Typed:
         e = with_axis(_as_relu(e))
         base = e.function.base
+        if base in SOFTMAX and e.below and all(slot.kind == "index" for slot in e.below):
+            return self.entry(Entry(Group(replace(e, below=())), e.below, span=e.span))
         if base in BEYOND or (base in ("\\nabla", "\\partial", "inner") and base != "inner"):
             raise NotationError(f"{base} is not in the language", e.span)
         arguments = [self._argument(argument) for argument in e.arguments]

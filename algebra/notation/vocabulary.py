@@ -133,6 +133,7 @@ NAMED = {
     r"\sec": "sec", r"\cot": "cot", r"\lg": "log",
 }  # fmt: skip
 PREFIXES = words("tr Tr rank det diag")  # may stand before a symbol without brackets
+SOFTMAX = words("softmax Softmax")
 ROWWISE = words("FFN MLP SAE LN RMSNorm LayerNorm layernorm attn")
 ELEMENTWISE = {
     "ReLU": "relu", "relu": "relu", "GELU": "gelu", "GeLU": "gelu", "gelu": "gelu", "SiLU": "silu",

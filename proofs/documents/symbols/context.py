@@ -39,6 +39,7 @@ from otimes.algebra.notation.tree import (
     walk,
     with_arguments,
 )
+from otimes.algebra.notation.vocabulary import SOFTMAX
 from otimes.proofs.documents.containers.source import Clause, Formula
 from otimes.proofs.documents.symbols.applications import applications_in, has_letters, of_arguments
 from otimes.proofs.documents.symbols.declarations import Declarations
@@ -502,12 +503,19 @@ class Context:
         return Definition(name, Power(value, Number(name.sup[0].text)), known[0].line)
 
     def _entry(self, name: Name) -> Definition | None:
-        """Return the definition of `C_{ab}` as an entry of the matrix `C`, if that is defined."""
-        if len(name.sub) != 2 or any(slot.kind not in ("index", "number") for slot in name.sub):
+        """Return the definition of `C_{ab}` as an entry of the matrix `C`, if that is defined.
+
+        That of `p_i` is an entry of `p`, if p is a function of a vector: a column by any name.
+        """
+        if len(name.sub) not in (1, 2):
+            return None
+        if any(slot.kind not in ("index", "number") for slot in name.sub):
             return None
         base = replace(name, sub=())
         known = self.definitions.get(latex(base))
-        if not known or not name.base.isupper() or key_of(name) in self.generic:
+        if not known or key_of(name) in self.generic:
+            return None
+        if not (name.base.isupper() if len(name.sub) == 2 else _is_softmax(known[0].rhs)):
             return None
         return Definition(
             name, Entry(Group(known[0].rhs, stands_for=base), name.sub), known[0].line
@@ -648,6 +656,12 @@ def _is_near(rows: Sequence[int], line: int) -> bool:
     """Return whether one of the rows, which are in order, is near a line."""
     at = bisect_left(rows, line - NEAR)
     return at < len(rows) and rows[at] <= line + NEAR
+
+
+def _is_softmax(node: Node) -> bool:
+    """Return whether a term is a softmax, whose entries have the indices of its argument."""
+    inner = bare(node)
+    return isinstance(inner, Apply) and inner.function.base in SOFTMAX
 
 
 def _is_property(lhs: Node, rhs: Node) -> bool:

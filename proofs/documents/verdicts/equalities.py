@@ -36,6 +36,7 @@ from otimes.proofs.documents.proving.closed_sums import by_recurrence
 from otimes.proofs.documents.proving.conclusions import is_concluded
 from otimes.proofs.documents.proving.related import keys_in
 from otimes.proofs.documents.proving.rotations import rotated_rightly, rotated_wrongly
+from otimes.proofs.documents.proving.softmax_quotients import by_entries
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.decompositions import parts_defined_by
@@ -57,6 +58,7 @@ from otimes.proofs.documents.verdicts.circumstances import (
     doubted_by,
     has_condition_after,
     has_differentials,
+    is_conditional,
     is_denied,
     is_given_anew,
     is_goal,
@@ -281,6 +283,9 @@ class Equalities(Qualified):
             return replace(applied, verdict="undecided", why="it is false without the condition")
         if applied is not None:
             return applied
+        entries = self._softmax_by_entries(link)
+        if entries is not None:
+            return entries
         stacked = self._stacked(link.item, link.left, link.right) if link.k == 0 else None
         if stacked is not None:
             return stacked
@@ -302,6 +307,17 @@ class Equalities(Qualified):
         if restated is not None:
             return restated
         return None
+
+    def _softmax_by_entries(self, link: Link) -> Found | None:
+        """Return the verdict on a softmax as a quotient of exponentials, or None."""
+        line, source = link.item.line, link.item.formula.tex
+        judged = partial(self.judge.claim, line=line, source=source)
+        found = by_entries(self.context, link.left, link.right, line, judged)
+        after = has_condition_after(self.document, link.item.formula)
+        doubted = doubted_by(link.words) or is_conditional(link.words) or after
+        if found is not None and found.verdict == "refuted" and doubted:
+            return replace(found, verdict="undecided")
+        return found
 
     def _as_definition(self, link: Link) -> Found | None:
         """Return the verdict on an equation that defines one of its sides, or None."""
