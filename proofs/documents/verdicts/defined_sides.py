@@ -8,9 +8,7 @@ from dataclasses import replace
 from functools import partial
 
 from otimes.algebra.notation.derivatives import layouts
-from otimes.algebra.notation.symbols import (
-    key_of,
-)
+from otimes.algebra.notation.functions import is_loss
 from otimes.algebra.notation.tree import (
     Apply,
     Derivative,
@@ -154,7 +152,9 @@ class DefinedSides(Conditions):
         name = bare(left)
         if not isinstance(name, Name):
             return None
-        for said in self.context.generic.get(key_of(name), ()):
+        for said in [each for known in self.context.generic.values() for each in known]:
+            if getattr(said.lhs, "base", "") != name.base:  # the L of X_L is a layer, too
+                continue
             found = unrolled(left, right, said)
             here = found is not None and self.context.in_scope(said.line, item.line)
             if found is not None and here and not self._is_doubted(item, found, (left, right)):
@@ -228,9 +228,26 @@ class DefinedSides(Conditions):
         words = GRADIENT_IF.sub("", self.document.sentence_before(item.formula))
         if found.is_wrong and has_assumption(words):
             found = Found("undecided", "it is false unless the sentence assumes more")
+        found = (
+            found.verdict == "undecided" and self._misfit_of_gradient(asked, right, item)
+        ) or found
         if not found.is_wrong and not self.context.is_circular(asked, right):
             self.context.define(asked, right, item.line)
         return self._in_one_layout(found, asked, right, item.line)
+
+    def _misfit_of_gradient(self, asked: Derivative, right: Node, item: Item) -> Found | None:
+        """Return the shape error where the gradient of a loss has not the shape of its variable."""
+        symbols, loss = self.context.symbols_at(item.line), bare(asked.target)
+        known = symbols.lookup(asked.variable)[1]
+        if not asked.gradient or not isinstance(loss, Name) or not is_loss(loss, symbols):
+            return None
+        if known is None or not known.line or not known.rows:
+            return None
+        every = right, self.context.unfolded(right, {})
+        found = [self.judge.shapes([asked.variable, e], item.line, item.formula.tex) for e in every]
+        wrong = next((each for each in found if each is not None), None)
+        said = "a gradient has the shape of its variable"
+        return wrong and replace(wrong, why=f"{said}: {wrong.why}")
 
     def _by_chain(self, chain: Chain, left: Node, right: Node, item: Item) -> Found:
         """Return the verdict on a derivative as the chain rule gives it."""

@@ -120,7 +120,8 @@ class Qualified(DefinedSides):
             and self._condition_is_used(link.item, found, [link.left, link.right])
         ):
             words = ""
-        if found.verdict == "refuted" and (conditional or is_conditional(words)):
+        numbers = is_value(link.left) and is_value(link.right)  # are what they are
+        if found.verdict == "refuted" and (conditional or is_conditional(words)) and not numbers:
             return replace(found, verdict="undecided", why="it is false without the condition")
         if found.verdict == "refuted" and is_denied(words):
             return replace(

@@ -23,3 +23,9 @@ CLAIMS = [
 @pytest.mark.parametrize(("claim", "verdict"), CLAIMS)
 def test_an_equation_of_given_numbers_has_the_verdict(claim: str, verdict: str) -> None:
     assert check_text(GIVEN + claim + ".").equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(("entry", "verdict"), [("4", "proved"), ("-4", "refuted")])
+def test_an_equation_of_numbers_has_no_condition(entry: str, verdict: str) -> None:
+    text = rf"If the weight is a turn, $\begin{{bmatrix}} 1 & 2 \end{{bmatrix}} \otimes \begin{{bmatrix}} 3 \\ 4 \end{{bmatrix}} = \begin{{bmatrix}} 3 & 6 \\ {entry} & 8 \end{{bmatrix}}$."
+    assert check_text(text).equations[-1].verdict == verdict

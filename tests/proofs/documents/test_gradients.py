@@ -106,3 +106,21 @@ def test_another_layout_may_be_said_in_words() -> None:
     for said, verdict in (("Also", "shape"), ("In the row convention", "needs-hypothesis")):
         last = check_text(rf"{text} {said}, $\frac{{\partial \ell}}{{\partial x}} = g^\top W$.")
         assert last.equations[-1].verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("gradient", "verdict"),
+    [
+        (r"\nabla_{W} \ell = (p - y) h^\top", "needs-hypothesis"),  # if y is a distribution
+        (r"\nabla_{W} \ell = h (p - y)^\top", "shape"),
+        (r"\nabla_{h} \ell = W^\top (p - y)", "needs-hypothesis"),
+    ],
+)
+def test_the_gradient_of_the_cross_entropy_has_the_shape_of_its_variable(
+    gradient: str, verdict: str
+) -> None:
+    text = (
+        r"Let $y, z \in \mathbb{R}^v$, $p = \mathrm{softmax}(z)$, $\ell = -y^\top \log p$, and "
+        r"$z = W h$ with $W \in \mathbb{R}^{v \times d}$ and $h \in \mathbb{R}^d$. Then "
+    )
+    assert check_text(f"{text}${gradient}$.").equations[-1].verdict == verdict

@@ -181,3 +181,12 @@ Let $e \in \mathbb{R}^d$ be the column of ones, $C = I - \frac{1}{d} e e^\top$ a
 $\| C x \|^2 = x^\top C x$.
 """
     assert check_text(text).equations[-1].verdict == "proved"
+
+
+@pytest.mark.parametrize(("last", "verdict"), [("L-1", "definition"), ("L", "refuted")])
+def test_a_layer_below_a_capital_is_no_label(last: str, verdict: str) -> None:
+    text = (
+        r"Let $F_l \in \mathbb{R}^{n \times d}$ and $X_{l+1} = X_l + F_l$. Then "
+        rf"$X_L = X_0 + \sum_{{l=0}}^{{{last}}} F_l$."
+    )
+    assert check_text(text).equations[-1].verdict == verdict
