@@ -43,6 +43,7 @@ from otimes.proofs.documents.proving.attempts import (
 )
 from otimes.proofs.documents.proving.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.proving.every_reading import PROPERTY, in_every_reading, misfit
+from otimes.proofs.documents.proving.lengths import by_lengths
 from otimes.proofs.documents.proving.numeric_shapes import misfit_in_numbers, numbers_given
 from otimes.proofs.documents.proving.other_readings import (
     NEURONS,
@@ -498,6 +499,7 @@ class Judge:
             or by_hypotheses(self.context, lhs, rhs, symbols, line)
             or as_powers(lhs, rhs, symbols)
             or by_size_of_ones(self.context, lhs, rhs, symbols)
+            or by_lengths(self.context, lhs, rhs, symbols)
             or by_causality(lhs, rhs, read)
             or self._unfolded(lhs, rhs, symbols, line)
         )
