@@ -5,7 +5,8 @@ The numbers have the sizes that the equation is about, whatever letters are decl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 
 from otimes.algebra.notation.elaborate import shape_error
@@ -38,6 +39,30 @@ def misfit_in_numbers(
             return ""
         error = error or found
     return error
+
+
+def with_lists_turned(given: Mapping[str, Definition]) -> Iterator[dict[str, Definition]]:
+    """Yield numbers in which every list, as (1, 2), is a row or a column, each in each way."""
+    lists = [text for text, each in given.items() if _is_list(_unturned(each.rhs))]
+    if not 0 < len(lists) <= MOST_TURNED:
+        return
+    for turned in product((False, True), repeat=len(lists)):
+        put = dict(given)
+        for text, turns in zip(lists, turned, strict=True):
+            known = given[text]
+            grid = bare(_unturned(known.rhs))
+            if not isinstance(grid, Grid):
+                continue
+            row: Node = replace(grid, bracket="")
+            column = turns or isinstance(bare(known.rhs), Power)
+            put[text] = Definition(known.lhs, Power(row, "T") if column else row, known.line)
+        yield put
+
+
+def _unturned(node: Node) -> Node:
+    """Return what is transposed, or the term itself."""
+    inner = bare(node)
+    return inner.base if isinstance(inner, Power) and inner.exponent == "T" else node
 
 
 def numbers_given(

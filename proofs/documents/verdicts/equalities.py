@@ -251,6 +251,9 @@ class Equalities(Qualified):
                 )
             return None
         found = self.judge.in_numbers(link.left, link.right, link.item.line)
+        if found is not None and found.verdict == "proved" and is_value(link.right):
+            value = Definition(bare(link.left), link.right, link.item.line)
+            self.context.numbers.setdefault(text, []).append(value)
         if found is not None and found.verdict == "shape" and is_value(link.right):
             self.context.definitions.pop(text)  # numbers of another size are of another example
             return None

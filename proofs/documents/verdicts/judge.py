@@ -29,6 +29,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
+from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.formulas.addends import declared_addends, unequal
 from otimes.proofs.documents.formulas.squares import SQUARED, squared
 from otimes.proofs.documents.prose.sides import read_as_rows
@@ -44,7 +45,11 @@ from otimes.proofs.documents.proving.attempts import (
 from otimes.proofs.documents.proving.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.proving.every_reading import PROPERTY, in_every_reading, misfit
 from otimes.proofs.documents.proving.lengths import by_lengths
-from otimes.proofs.documents.proving.numeric_shapes import misfit_in_numbers, numbers_given
+from otimes.proofs.documents.proving.numeric_shapes import (
+    misfit_in_numbers,
+    numbers_given,
+    with_lists_turned,
+)
 from otimes.proofs.documents.proving.other_readings import (
     NEURONS,
     activations,
@@ -206,12 +211,28 @@ class Judge:
             a, b = with_columns_of_ones(a, b)
             verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
         why = f"in numbers, with {named(used)}"
+        if verdict is None:
+            verdict, reading = self._with_lists(lhs, rhs, given, known) or (None, "")
         if verdict is None and (written or any(numbers)):
             misfit = misfit_in_numbers(self.context, (lhs, rhs), given, known)
             return Found("shape", f"{misfit}; {why}") if misfit else None
         if verdict is None or verdict.status == "undecided":
             return None
         return Found(verdict.status, why, verdict.counterexample, reading=reading)
+
+    def _with_lists(
+        self, lhs: Node, rhs: Node, given: dict[str, Definition], symbols: Symbols
+    ) -> tuple[Verdict, str] | None:
+        """Return the verdict in numbers where each list is a row or a column, None if both do."""
+        found: dict[str, tuple[Verdict, str]] = {}
+        for put in with_lists_turned(given):
+            a, b = (self.context.unfolded(side, {}, None, put) for side in (lhs, rhs))
+            if not shape_error([a, b], symbols):
+                verdict, reading = attempted(*_as_numbers(a, b, symbols), [], symbols, certain=True)
+                if verdict is None:
+                    return None
+                found[verdict.status] = verdict, reading
+        return found.popitem()[1] if len(found) == 1 else None
 
     def _with_activations(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
         """Return the verdict where Greek letters act on each entry, None where it is open.
@@ -342,6 +363,9 @@ class Judge:
                     or self._of_addends([lhs, rhs], symbols, line, source)
                     or found
                 )
+            factored = self._as_factored(lhs, rhs, symbols, line) if found.is_wrong else None
+            if factored is not None and not factored.is_wrong:
+                return factored
             return self._as_defined_elsewhere(found, lhs, rhs, symbols, line)
         except FormulaShapeError as error:
             if self.conflicts.turn_products([lhs, rhs], line, source):

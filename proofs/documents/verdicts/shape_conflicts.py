@@ -30,6 +30,11 @@ from otimes.proofs.documents.proving.numeric_shapes import conforms_in_numbers
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.declarations import CLOSE, Declarations
+from otimes.proofs.documents.symbols.equal_sizes import (
+    equal_sizes,
+    said_equal,
+    with_equal_sizes,
+)
 from otimes.proofs.documents.verdicts.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
@@ -57,10 +62,34 @@ class ShapeConflicts:
         try:
             check_shapes(terms, symbols or self.context.symbols_at(line), source)
         except FormulaShapeError as error:
+            if self._conforms_where_equal(terms, line, source):
+                return None
             return self._blame(error, terms, line, source)
         except OtimesError:
             return None
         return None
+
+    def _conforms_where_equal(self, terms: Sequence[Node], line: int, source: str) -> bool:
+        """Return whether terms conform with the sizes that their paragraph says are equal."""
+        symbols = self.context.symbols_at(line)
+        equal = equal_sizes(self.context, symbols, line)
+        try:
+            check_shapes(terms, with_equal_sizes(symbols, equal), source)
+        except OtimesError:
+            return False
+        return bool(equal)
+
+    def _claim_where_equal(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
+        """Return the verdict with the sizes that a paragraph says are equal, None if none are."""
+        symbols = self.context.symbols_at(line)
+        equal = equal_sizes(self.context, symbols, line)
+        if not equal:
+            return None
+        try:
+            found = self.claim(lhs, rhs, with_equal_sizes(symbols, equal), line, source)
+        except ShapeError:
+            return None
+        return replace(found, why=f"{found.why}; {said_equal(equal)}")
 
     def turn_products(self, terms: Sequence[Node], line: int, source: str) -> bool:
         """Declare vectors of d·n entries to have n·d, if terms conform only so.
@@ -108,6 +137,8 @@ class ShapeConflicts:
 
         If the claim is proved with a declared shape transposed, the declaration is wrong.
         """
+        if (found := self._claim_where_equal(lhs, rhs, line, source)) is not None:
+            return found
         if rule := self._of_a_rule([lhs, rhs], line, source):
             return Found("undecided", f"{error}{rule}", span=error.span)
         weak = self._of_other_sections([lhs, rhs], line)

@@ -105,3 +105,39 @@ def test_what_is_computed_in_numbers_follows_from_these() -> None:
 def test_a_norm_that_is_a_size_is_a_claim_about_its_vector(text: str, verdict: str) -> None:
     found = check_text(rf"Let $x \in \mathbb{{R}}^{{d \times 1}}$. Let {text}.").equations[-1]
     assert found.verdict == verdict, found.why
+
+
+LISTS = r"Let $W_V = (1, 2, 0)^\top$ and $W_O = (3, -1, 4)$. Then "
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"W_O W_V = 3 \cdot 1 + (-1) \cdot 2 + 4 \cdot 0", "proved"),
+        ("W_O W_V = 2", "refuted"),
+        (
+            r"W_V W_O = \begin{pmatrix} 3 & -1 & 4 \\ 6 & -2 & 8 \\ 0 & 0 & 0 \end{pmatrix}",
+            "proved",
+        ),
+        (
+            r"W_V W_O = \begin{pmatrix} 3 & -1 & 4 \\ 6 & -2 & 4 \\ 0 & 0 & 0 \end{pmatrix}",
+            "refuted",
+        ),
+    ],
+)
+def test_a_list_is_a_row_where_only_a_row_conforms(claim: str, verdict: str) -> None:
+    assert check_text(LISTS + f"${claim}$.").equations[-1].verdict == verdict
+
+
+def test_what_a_product_was_computed_as_counts_in_its_section() -> None:
+    text = r"""Let $W_{OV} = W_V W_O$ with $W_V \in \mathbb{R}^{d \times k}$ and
+    $W_O \in \mathbb{R}^{k \times d}$.
+
+    ## Numbers
+
+    """
+    text = text.replace("    ", "") + LISTS
+    text += r"$W_{OV} = \begin{pmatrix} 3 & -1 & 4 \\ 6 & -2 & 8 \\ 0 & 0 & 0 \end{pmatrix}$ and "
+    for claim, verdict in ((r"\mathrm{tr}(W_{OV}) = 3 - 2", "proved"), ("W_{OV}^2 = 0", "refuted")):
+        found = check_text(text + f"${claim}$.").equations
+        assert [each.verdict for each in found[-2:]] == ["proved", verdict]
