@@ -26,6 +26,7 @@ from otimes.algebra.notation.tree import (
     Number,
     Product,
     Sum,
+    bare,
     latex,
     walk,
 )
@@ -46,6 +47,27 @@ def without_factor(node: Node, name: Name) -> Node | None:
     if found is None or any(isinstance(e, Name) and key_of(e) == key_of(name) for e in walk(found)):
         return None
     return found
+
+
+def without_common_ends(lhs: Node, rhs: Node) -> tuple[Node, Node]:
+    r"""Return the sides of an equation without the factors with which both begin, or both end.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> from otimes.algebra.notation.tree import latex
+    >>> (claim,) = parse_formula("(I + A) x^1 = (I + A)(I + B) x^0")
+    >>> [*map(latex, without_common_ends(*claim.terms))]
+    ['x^{1}', '(I + B) x^{0}']
+    """
+    sides = [bare(lhs), bare(rhs)]
+    if not all(isinstance(e, Product) and not any(e.marks) for e in sides):
+        return lhs, rhs
+    left, right = ([*e.factors] for e in sides if isinstance(e, Product))
+    while len(left) > 1 < len(right) and latex(bare(left[0])) == latex(bare(right[0])):
+        left, right = left[1:], right[1:]
+    while len(left) > 1 < len(right) and latex(bare(left[-1])) == latex(bare(right[-1])):
+        left, right = left[:-1], right[:-1]
+    a, b = (f[0] if len(f) == 1 else Product(tuple(f), ("",) * len(f)) for f in (left, right))
+    return a, b
 
 
 def _divided(node: Node, text: str) -> Node | None:

@@ -6,9 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from otimes.algebra.notation.symbols import (
-    text_of,
-)
+from otimes.algebra.notation.symbols import full_key, text_of
 from otimes.algebra.notation.tree import (
     Apply,
     Name,
@@ -25,6 +23,7 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.vocabulary import CONDITIONS
 from otimes.proofs.documents.containers.source import Document
+from otimes.proofs.documents.formulas.common_factor import without_common_ends
 from otimes.proofs.documents.prose.assumptions import plain_words
 from otimes.proofs.documents.prose.items import Item
 from otimes.proofs.documents.proving.arithmetic import is_symmetric
@@ -194,6 +193,9 @@ class Qualified(DefinedSides):
         if found.verdict == "refuted" and (name := self._new_symbol(link)):
             why = f"it is false in general, and may say what {name} is"
             return replace(found, verdict="needs-hypothesis", why=why)
+        if found.verdict == "refuted" and (name := self._new_state(link)):
+            why = f"it is false in general, and may say what {name} is"
+            return replace(found, verdict="needs-hypothesis", why=why)
         if found.verdict == "refuted" and (line := self._unused_assumption(link)):
             why = f"it is false in general, and the assumption on line {line} cannot be used"
             return replace(found, verdict="undecided", why=why)
@@ -312,6 +314,22 @@ class Qualified(DefinedSides):
             if not declared and latex(side) not in self.context.definitions:
                 return latex(side)
         return ""
+
+    def _new_state(self, link: Link) -> str:
+        r"""Return a state that only the term before has, and that nothing defines, or "".
+
+        So a chain goes on with `x^2 = F x^1 = F G x^0`.
+        """
+        before, after = map(bare, without_common_ends(link.left, link.right))
+        whole = before in map(bare, (link.left, link.right))
+        if not link.k or whole or not isinstance(before, Name) or not (before.sub or before.sup):
+            return ""
+        text = latex(before)
+        known = self.context.symbols_at(link.item.line).lookup(before)[1]
+        declared = known is not None and not before.sup and known.full == full_key(before)
+        others = {latex(e) for e in walk(after) if isinstance(e, Name)}
+        old = text in others or text in self.seen or text in self.context.definitions
+        return "" if old or declared else text
 
     def _unused_assumption(self, link: Link) -> int:
         """Return the line of an assumption about both sides that no rule can use, or 0."""

@@ -256,3 +256,26 @@ LORA = r"Let $B \in \mathbb{R}^{p \times r}$ and $A \in \mathbb{R}^{r \times d}$
 def test_a_rank_is_that_of_the_subject(said: str, accused: int) -> None:
     found = check_text(LORA + r"Let $W \in \mathbb{R}^{p \times d}$. " + said).equations
     assert sum("rank" in each.why for each in found) == accused
+
+
+STREAM = r"""Let $x \in \mathbb{R}^{n \times d}$ and $A^1, A^2 \in \mathbb{R}^{n \times n}$.
+Heads have $W_{OV}^l = W_O^l W_V^l$ with $W_V^l \in \mathbb{R}^{k \times d}$ and
+$W_O^l \in \mathbb{R}^{d \times k}$.
+
+"""
+
+
+def test_a_chain_may_say_what_a_state_within_it_is() -> None:
+    chain = r"""$x^2 = (I + A^2 \otimes W_{OV}^2) x^1
+    = (I + A^2 \otimes W_{OV}^2)(I + A^1 \otimes W_{OV}^1) x^0$."""
+    found = check_text(STREAM + "With both layers " + chain).equations[-1]
+    assert (found.verdict, "may say what" in found.why) == ("needs-hypothesis", True)
+
+
+def test_a_state_that_is_defined_is_what_it_is() -> None:
+    said = r"The first layer writes $x^1 = (I + A^1 \otimes W_{OV}^1) x^0$, the second "
+    chain = r"""$x^2 = (I + A^2 \otimes W_{OV}^2) x^1
+    = (I + A^2 \otimes W_{OV}^2)(I + A^{} \otimes W_{OV}^1) x^0$."""
+    for number, verdict in (("1", "proved"), ("2", "refuted")):
+        text = STREAM + said + chain.replace("A^{}", f"A^{number}")
+        assert check_text(text).equations[-1].verdict == verdict
