@@ -13,7 +13,17 @@ from typing import Any
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.symbols import Declared, Symbols, key_of, text_of
-from otimes.algebra.notation.tree import Fraction, Name, Node, Root, Slot, latex, mapped, walk
+from otimes.algebra.notation.tree import (
+    Fraction,
+    Group,
+    Name,
+    Node,
+    Root,
+    Slot,
+    latex,
+    mapped,
+    walk,
+)
 from otimes.proofs.documents.proving.attempts import attempted, named
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
@@ -34,7 +44,11 @@ def by_lengths(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> Foun
     if not (ones or vectors):
         return None
     said = context.declared_hypotheses(sides)
+    parts = [e for side in sides for e in walk(side)]
+    shapes = [_shape_of(e.stands_for, symbols) for e in parts if isinstance(e, Group)]
     for size in [*_numbers(sides, symbols)][:MOST_SIZES]:
+        if any(shape and size not in shape for shape in shapes):
+            continue  # what is defined by them is declared to be as long as something else
         trial = symbols.copy()
         trial.known.setdefault(size, Declared("size"))
         trial.known.update({key: Declared("vector", (size,)) for key in vectors})
@@ -52,6 +66,12 @@ def by_lengths(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> Foun
                 used_of = tuple(str(given[k]) for k in verdict.used)
                 return Found("needs-hypothesis", why, reading=reading, hypotheses=used_of)
     return None
+
+
+def _shape_of(node: Node | None, symbols: Symbols) -> tuple[object, ...]:
+    """Return the sizes that are declared of a symbol, none of one that is not declared."""
+    known = symbols.lookup(node)[1] if isinstance(node, Name) else None
+    return () if known is None else (*known.rows, *known.cols)
 
 
 def _of_no_length(sides: Sequence[Node], symbols: Symbols) -> list[str]:

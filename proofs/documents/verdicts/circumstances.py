@@ -128,6 +128,14 @@ CASE = re.compile(
     r"\b(?:for|if|when|whenever|at)\s+(?!(?:all|any|each|every)\b)(?:[\w-]+\s+){0,5}$",
     re.IGNORECASE,
 )
+# “In particular, a context that repeats one token, $X = 1 y^T$, is sent to”: so is this.
+INSTANCE = re.compile(
+    r"^\W*(?:(?:and|but|so|now)\s+)?(?:in particular|for (?:example|instance)|e\.g\.|"
+    r"as an? (?:extreme |simple |first |special )?(?:example|case)|special case|suppose|imagine)\b"
+    r"|\b(?:in particular|for (?:example|instance)|e\.g\.|special case|say)[\s,:]*$"
+    r"|\b(?:an?)\s+[\w-]+\s+(?:that|which|whose|of|with)\b[^.;:$]*,\s*$",
+    re.IGNORECASE,
+)
 IF = re.compile(r"\b(?:if|when|whenever)\s+(?:[\w-]+\s+){0,2}$", re.IGNORECASE)
 WANTED = re.compile(
     r"\b(?:we|you|one|they)\s+(?:\w+\s+)?(?:want|wants|need|needs|wish|require|requires|seek|"
@@ -316,7 +324,11 @@ def opens_case(words: str, is_declared: bool) -> bool:
 
     >>> opens_case("For a stream of rank one ", True), opens_case("For the stream, let ", True)
     (True, False)
+    >>> opens_case("In particular, a context that repeats one token, ", True)
+    True
     """
+    if is_declared and INSTANCE.search(words):
+        return True
     return bool(CASE.search(words) and (is_declared or IF.search(words)))
 
 

@@ -138,10 +138,12 @@ class Equalities(Qualified):
                 del self.suspended[text]
 
     def _leave_cases(self, line: int) -> None:
-        """Forget the values that symbols had in other paragraphs only."""
+        """Make hypotheses that are not declared of what symbols were in other paragraphs only."""
         for text, said in [*self.cases.items()]:
             if not self.context.together(said, line):
-                self.context.definitions.pop(text, None)
+                for known in self.context.definitions.pop(text, ()):
+                    given = Hypothesis(known.lhs, known.rhs, f"line {said}", False, said)
+                    self.context.hypotheses.append(given)
                 del self.cases[text]
 
     def _equality(self, item: Item, statement: Statement, k: int) -> Found:
