@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.dimensions import Size
+from otimes.algebra.notation.elaborate import check_shapes
 from otimes.algebra.notation.symbols import Symbols, text_of
-from otimes.algebra.notation.tree import Name, bare
+from otimes.algebra.notation.tree import Name, Node, bare
 from otimes.proofs.documents.symbols.context import Context
 
 
@@ -39,3 +42,14 @@ def with_equal_sizes(symbols: Symbols, equal: dict[str, str]) -> Symbols:
 def said_equal(equal: dict[str, str]) -> str:
     """Return in words which sizes are equal."""
     return f"where {' and '.join(f'{a} = {b}' for a, b in sorted(equal.items()))}"
+
+
+def conforms_where_equal(context: Context, terms: Sequence[Node], line: int, source: str) -> bool:
+    """Return whether terms conform with the sizes that their paragraph says are equal."""
+    symbols = context.symbols_at(line)
+    equal = equal_sizes(context, symbols, line)
+    try:
+        check_shapes(terms, with_equal_sizes(symbols, equal), source)
+    except OtimesError:
+        return False
+    return bool(equal)

@@ -31,6 +31,7 @@ from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.declarations import CLOSE, Declarations
 from otimes.proofs.documents.symbols.equal_sizes import (
+    conforms_where_equal,
     equal_sizes,
     said_equal,
     with_equal_sizes,
@@ -62,22 +63,12 @@ class ShapeConflicts:
         try:
             check_shapes(terms, symbols or self.context.symbols_at(line), source)
         except FormulaShapeError as error:
-            if self._conforms_where_equal(terms, line, source):
+            if conforms_where_equal(self.context, terms, line, source):
                 return None
             return self._blame(error, terms, line, source)
         except OtimesError:
             return None
         return None
-
-    def _conforms_where_equal(self, terms: Sequence[Node], line: int, source: str) -> bool:
-        """Return whether terms conform with the sizes that their paragraph says are equal."""
-        symbols = self.context.symbols_at(line)
-        equal = equal_sizes(self.context, symbols, line)
-        try:
-            check_shapes(terms, with_equal_sizes(symbols, equal), source)
-        except OtimesError:
-            return False
-        return bool(equal)
 
     def _claim_where_equal(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
         """Return the verdict with the sizes that a paragraph says are equal, None if none are."""
