@@ -29,7 +29,6 @@ from otimes.algebra.notation.tree import (
 )
 from otimes.algebra.notation.typed import FormulaShapeError, Undeclared, WrongSide
 from otimes.algebra.notation.vocabulary import FUNCTIONS
-from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.formulas.addends import declared_addends, unequal
 from otimes.proofs.documents.formulas.squares import SQUARED, squared
 from otimes.proofs.documents.prose.sides import read_as_rows
@@ -44,12 +43,8 @@ from otimes.proofs.documents.proving.attempts import (
 )
 from otimes.proofs.documents.proving.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.proving.every_reading import PROPERTY, in_every_reading, misfit
+from otimes.proofs.documents.proving.in_numbers import in_numbers
 from otimes.proofs.documents.proving.lengths import by_lengths
-from otimes.proofs.documents.proving.numeric_shapes import (
-    misfit_in_numbers,
-    numbers_given,
-    with_lists_turned,
-)
 from otimes.proofs.documents.proving.other_readings import (
     NEURONS,
     activations,
@@ -167,72 +162,8 @@ class Judge:
         return replace(found, why=f"{found.why}; where {', '.join(signs)}")
 
     def in_numbers(self, lhs: Node, rhs: Node, line: int, general: bool = False) -> Found | None:
-        """Return the verdict on a matrix in numbers, where a section gives all symbols numbers.
-
-        `general`: also on a claim without numbers that does not stand beside them.
-        """
-        written = any(isinstance(e, Grid) for side in (lhs, rhs) for e in walk(side))
-        within: dict[str, Definition] = {}  # also those with numbers
-        own = lhs, rhs, *[self.context.unfolded(side, within) for side in (lhs, rhs)]
-        names = {latex(e): e for side in own for e in walk(side) if isinstance(e, Name)}
-        powers = {
-            text: replace(e, sup=()) for text, e in names.items() if self.context.has_exponent(e)
-        }
-        powers = {text: e for text, e in powers.items() if latex(e) in self.context.numbers}
-        symbols = {latex(e) for side in (lhs, rhs) for e in symbols_in(side)}
-        in_numbers = bool(symbols) and symbols <= self.context.numbers.keys()
-        if not (self.context.numbers and (written or powers or in_numbers)):
-            return None
-        itself = (bare(lhs), rhs)
-        texts = {*names, *within, *map(latex, powers.values())}
-        given = numbers_given(self.context, texts, line, itself)
-        numbers = [is_value(side) for side in (lhs, rhs)]
-        if not (written or any(numbers) or general):  # it is, unless the numbers stand beside it
-            given = {t: d for t, d in given.items() if self.context.together(d.line, line)}
-        for text, e in powers.items():
-            if latex(e) in given:
-                base = given[latex(e)]
-                power = Power(Group(base.rhs, stands_for=e), Number(names[text].sup[0].text))
-                given[text] = Definition(names[text], power, base.line)
-        used: dict[str, Definition] = {}
-        a, b = (self.context.unfolded(side, used, None, given) for side in (lhs, rhs))
-        if not used.keys() & given.keys():
-            return None
-        parts = [e for side in (a, b) for e in walk(side)]
-        functions = {e.function for e in parts if isinstance(e, Apply)}
-        if any(isinstance(e, Name) and not is_constant(e) for e in parts if e not in functions):
-            return None
-        if any(isinstance(e, Number) and "." in e.text for e in parts):
-            return None  # rounded, perhaps
-        known = self.context.symbols_at(line)
-        a, b = squared(a, b) or (a, b)
-        verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
-        if verdict is None:
-            a, b = with_columns_of_ones(a, b)
-            verdict, reading = attempted(*_as_numbers(a, b, known), [], known, certain=True)
-        why = f"in numbers, with {named(used)}"
-        if verdict is None:
-            verdict, reading = self._with_lists(lhs, rhs, given, known) or (None, "")
-        if verdict is None and (written or any(numbers)):
-            misfit = misfit_in_numbers(self.context, (lhs, rhs), given, known)
-            return Found("shape", f"{misfit}; {why}") if misfit else None
-        if verdict is None or verdict.status == "undecided":
-            return None
-        return Found(verdict.status, why, verdict.counterexample, reading=reading)
-
-    def _with_lists(
-        self, lhs: Node, rhs: Node, given: dict[str, Definition], symbols: Symbols
-    ) -> tuple[Verdict, str] | None:
-        """Return the verdict in numbers where each list is a row or a column, None if both do."""
-        found: dict[str, tuple[Verdict, str]] = {}
-        for put in with_lists_turned(given):
-            a, b = (self.context.unfolded(side, {}, None, put) for side in (lhs, rhs))
-            if not shape_error([a, b], symbols):
-                verdict, reading = attempted(*_as_numbers(a, b, symbols), [], symbols, certain=True)
-                if verdict is None:
-                    return None
-                found[verdict.status] = verdict, reading
-        return found.popitem()[1] if len(found) == 1 else None
+        """Return the verdict where a section gives all symbols numbers, None elsewhere."""
+        return in_numbers(self.context, lhs, rhs, line, general)
 
     def _with_activations(self, lhs: Node, rhs: Node, line: int, source: str) -> Found | None:
         """Return the verdict where Greek letters act on each entry, None where it is open.
@@ -927,20 +858,6 @@ def _are_whole(*sides: Node) -> bool:
     kinds = (Number, Sum, Product, Power, Group)
     whole = all(isinstance(e, kinds) and "/" not in getattr(e, "marks", ()) for e in parts)
     return whole and not any(isinstance(e, Number) and "." in e.text for e in parts)
-
-
-def _as_numbers(lhs: Node, rhs: Node, symbols: Symbols) -> tuple[Node, Node]:
-    """Return sides with the entry of a 1 × 1 matrix in its place where the other is a number."""
-    sides = []
-    for side, other in ((lhs, rhs), (rhs, lhs)):
-        number = is_value(other) and not any(isinstance(e, Grid) for e in walk(other))
-        try:
-            value = elaborate([side], symbols).terms[0] if number else None
-        except OtimesError:
-            value = None
-        one = getattr(value, "shape", None) == (1, 1)
-        sides.append(Apply(Name("tr"), (side,)) if one else side)
-    return sides[0], sides[1]
 
 
 def _are_numbers(*sides: Node) -> bool:
