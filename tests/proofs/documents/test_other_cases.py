@@ -116,3 +116,42 @@ NUMBERS = r"For instance, $A = \begin{bmatrix} 1 & 0 \\ 1 & 0 \end{bmatrix}$."
 def test_an_excuse_explains_why_an_equation_is_false(text: str, verdict: str) -> None:
     last = check_text(text).equations[-1]
     assert last.verdict == verdict, last.why
+
+
+CONTEXTS = r"""Let $A \in \mathbb{R}^{n \times n}$, $x \in \mathbb{R}^{n \times d}$,
+$W \in \mathbb{R}^{d \times d}$
+and $y \in \mathbb{R}^d$, a column. The scores are $S = x W x^\top$.
+
+"""
+ONE_CASE = [
+    r"In particular, a context that repeats one token, $x = \mathbf 1_n y^\top$, is sent to $A x$.",
+    r"For example, let $x = \mathbf 1_n y^\top$.",
+    r"Take a context of one token, $x = \mathbf 1_n y^\top$.",
+    r"Imagine $x = \mathbf 1_n y^\top$.",
+]
+
+
+@pytest.mark.parametrize("case", ONE_CASE)
+@pytest.mark.parametrize("heading", ["", "## Later\n\n"])
+@pytest.mark.parametrize(
+    "claim", [r"x^\top x = n y y^\top", r"\mathrm{rank}(S) \le 1", r"x W = \mathbf 1_n y^\top W"]
+)
+def test_what_a_symbol_is_in_one_case_proves_nothing_elsewhere(
+    case: str, heading: str, claim: str
+) -> None:
+    text = f"{CONTEXTS}{case}\n\n{heading}We have ${claim}$."
+    assert check_text(text).equations[-1].verdict in ("needs-hypothesis", "undecided")
+
+
+@pytest.mark.parametrize("case", ONE_CASE)
+def test_what_a_symbol_is_in_one_case_counts_there(case: str) -> None:
+    text = CONTEXTS + case + r" Then $x^\top x = n y y^\top$."
+    assert check_text(text).equations[-1].verdict == "proved"
+
+
+def test_a_definition_of_a_declared_symbol_counts_in_the_section() -> None:
+    text = (
+        CONTEXTS
+        + "The context is $x = \\mathbf 1_n y^\\top$.\n\nWe have $x^\\top x = n y y^\\top$."
+    )
+    assert check_text(text).equations[-1].verdict == "proved"
