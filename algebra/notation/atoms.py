@@ -41,6 +41,7 @@ from otimes.algebra.notation.vocabulary import (
     STYLES,
 )
 
+TRACES = frozenset(("tr", "Tr", "trace", "Trace"))  # of all factors that follow
 INDICES = frozenset("ijklmnpqst")  # that multiply the angle of a cosine or sine without brackets
 
 
@@ -159,6 +160,8 @@ class Atoms(Lists):
         if not self.is_at("(", "_", "^", r"\{", "[") and self.begins_factor():
             at = self.at
             argument = self.factor()
+            if name.base in TRACES:
+                argument = self._with_what_follows(argument, at)
             multiple = isinstance(argument, Number) or (
                 isinstance(argument, Name) and argument.base in INDICES and not argument.sup
             )
@@ -168,6 +171,19 @@ class Atoms(Lists):
                 argument = Product(pair, ("", ""), span=self.from_(at))
             return Apply(name, (argument,), span=self.from_(start))
         return name
+
+    def _with_what_follows(self, factor: Node, start: int) -> Node:
+        r"""Return a factor with those after it: `\mathrm{tr}\, A B` is the trace of the product."""
+        factors = [factor]
+        while self.begins_factor() and not self._is_function_ahead():
+            factors.append(self.factor())
+        if len(factors) == 1:
+            return factor
+        return Product(tuple(factors), ("",) * len(factors), span=self.from_(start))
+
+    def _is_function_ahead(self) -> bool:
+        here = self.here
+        return here is not None and (here.text.strip() in PREFIXES or here.text in NAMED)
 
     def _command(self, start: int) -> Node:
         token = self.take()

@@ -60,6 +60,7 @@ from otimes.algebra.notation.typed import (
 from otimes.algebra.notation.vocabulary import BEYOND, ELEMENTWISE, ROWWISE, SOFTMAX
 
 ROWS = "softmax was taken along rows"
+PLAIN_INNER = frozenset("F2")  # of Frobenius, or the usual one
 OF_NUMBERS = frozenset(ELEMENTWISE.values()) - {"log"}  # which numbers have a logarithm is not said
 
 
@@ -96,6 +97,8 @@ class Functions(Operations):
         if plain and base in DEFINED and all(argument.known for argument in arguments):
             return defined(self, e, arguments)
         if base == "inner" and len(arguments) == 2:
+            if not {slot.text for slot in e.below} <= PLAIN_INNER:
+                raise NotationError("what an inner product has below it is not read", e.span)
             return self._inner_product(e, arguments)
         if (
             plain

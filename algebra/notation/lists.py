@@ -29,6 +29,7 @@ from otimes.algebra.notation.vocabulary import CASES, DOTS, MATRICES
 
 CLOSING = {"(": ")", "[": "]", r"\{": r"\}", r"\langle": r"\rangle", r"\lfloor": r"\rfloor",
            r"\lceil": r"\rceil", r"\lbrace": r"\rbrace"}  # fmt: skip
+LENGTHS = ("em", "ex", "pt", "mm", "cm")  # after a number, in brackets
 OPENED = {*CLOSING, "{"}
 CLOSED = {*CLOSING.values(), "}"}
 FARTHEST = 300  # tokens after a bar, among which the one that closes it is sought
@@ -211,6 +212,7 @@ class Lists(Stream, ABC):
                     rows[-1].append(None)
                 rows.append([])
                 filled = False
+                self._skip_length()
             elif self.is_at(r"\hline"):
                 self.take()
             else:
@@ -222,7 +224,18 @@ class Lists(Stream, ABC):
             rows[-1].append(None)
         if not rows[-1]:
             rows.pop()
-        return Grid(tuple(map(tuple, rows)), "", span=self.from_(start))
+        grid = Grid(tuple(map(tuple, rows)), "", span=self.from_(start))
+        if name.startswith("vmatrix"):
+            return Apply(Name("det"), (grid,), span=self.from_(start))
+        if name.startswith("Vmatrix"):
+            return Norm(grid, "", r"\|", span=self.from_(start))
+        return grid
+
+    def _skip_length(self) -> None:
+        r"""Skip the space between two rows, as in `\\[0.5em]`."""
+        texts = [token.text for token in self.tokens[self.at : self.at + 5]]
+        if texts[:1] == ["["] and texts[-1:] == ["]"] and "".join(texts[2:4]) in LENGTHS:
+            self.at += len(texts)
 
     def _ends(self, begun: Token, name: str) -> bool:
         """Return whether the environment ends here, and take its end."""

@@ -53,6 +53,8 @@ from otimes.algebra.notation.typed import (
 )
 from otimes.algebra.notation.vocabulary import BEYOND_ALGEBRA, SIGNS
 
+WORD = re.compile(r"\w+")
+
 
 class Names(ABC):
     """What the symbols of a formula are: numbers, matrices, members of families, constants."""
@@ -405,6 +407,10 @@ class Names(ABC):
         """Read one row or column of a matrix, as a vector of its own."""
         whole = Name(e.base, e.style, e.marks, e.sub, e.sup, span=e.span)
         known = self.symbols.lookup(whole)[1] or default(whole)
+        if known is not None and known.kind == "vector" and WORD.fullmatch(e.select):
+            raise Undeclared(
+                f"it is not clear whether {self.quoted(e)} is an entry or another vector", e.span
+            )
         inner = self.infer(whole)
         if places_of(e) and known is not None and known.kind == "matrix":
             if inner.known and inner.shape is not None:

@@ -282,6 +282,8 @@ class Operations(Printed):
             return self._unknown(e, "the product")
         for typed, node in zip(found, e.factors, strict=True):
             self._confirm(node)
+            if typed.shape is None and e.mark == r"\odot" and typed.literal == "1":
+                raise NotationError("what a 1 is that is joined entry by entry", node.span)
             if typed.shape is None:
                 raise FormulaShapeError(
                     f"{self.quoted(node)} is a number, and {e.mark} joins matrices", node.span

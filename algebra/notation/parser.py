@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 
 from otimes.algebra.notation.expressions import Expressions, is_annotation
 from otimes.algebra.notation.tokens import NotationError, tokenize
@@ -78,6 +79,9 @@ def printed_back(
     return True
 
 
+BESIDE_ARROWS = frozenset((r"\quad", "&", r"\\", ",", "."))
+
+
 class _Parser(Expressions):
     """Reads the statements of a formula."""
 
@@ -85,7 +89,7 @@ class _Parser(Expressions):
 
     def statements(self) -> list[Statement]:
         found: list[Statement] = []
-        after = ""
+        after = self._arrow()
         self._skip()
         while self.here is not None:
             statement = self.statement(after or self.condition)
@@ -97,11 +101,22 @@ class _Parser(Expressions):
                         raise self.error("the formula has words where it needs a relation")
                     found.pop()  # `where x \text{ is the input}` describes, and states nothing
                     self._skip_line()
-            if self.here is not None and self.here.text in ARROWS:
-                after = self.take().text
+            if (arrow := self._arrow()) != "":
+                after = arrow
+                self._skip()
             elif self.here is not None and not self._skip() and not self._begins_anew(statement):
                 raise self.error(f"{self.here.text!r} was not expected here")
         return _with_subjects(found)
+
+    def _arrow(self) -> str:
+        """Take an arrow between statements, with the space before it, and return it, or ""."""
+        ahead = self.at
+        while ahead < len(self.tokens) and self.tokens[ahead].text in BESIDE_ARROWS:
+            ahead += 1
+        if ahead == len(self.tokens) or self.tokens[ahead].text not in ARROWS:
+            return ""
+        self.at = ahead
+        return self.take().text
 
     def _begins_anew(self, last: Statement | None) -> bool:
         """Return whether a statement follows a membership in a space, without a comma."""
@@ -211,8 +226,23 @@ class _Parser(Expressions):
             ahead += 1
         begins = ahead < len(self.tokens) and self.tokens[ahead].kind != "word"
         goes_on = self.at > 0 and self.tokens[self.at - 1].text in RELATIONS
+        if begins and self._states_anew(ahead):
+            return
         if goes_on or (begins and self.tokens[ahead].text in RELATIONS | {"+", "-"}):
             self.at = ahead
+
+    def _states_anew(self, ahead: int) -> bool:
+        r"""Return whether a row begins with a sign and has a left side: `x &= y \\ -z &= w`.
+
+        A row that only goes on begins with `&`, or has no relation.
+        """
+        sign = self.tokens[ahead].text in ("+", "-")
+        if not sign or self.tokens[ahead - 1].text != r"\\":
+            return False
+        row = [token.text for token in self.tokens[ahead:]]
+        row = row[: row.index(r"\\")] if r"\\" in row else row
+        related = any(token.text in RELATIONS for token in self.tokens[:ahead])
+        return related and any(a == "&" and b in RELATIONS for a, b in pairwise(row))
 
     def relation(self) -> str | None:
         here = self.here

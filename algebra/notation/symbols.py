@@ -17,6 +17,7 @@ from typing import Literal
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.notation.arithmetic import arithmetic
 from otimes.algebra.notation.dimensions import ONE, Size, formula, names_in, size_symbol
+from otimes.algebra.notation.numbered_sizes import sizes_at
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Number, Slot, bare
 
@@ -25,6 +26,7 @@ MARKS = {"hat": "\u0302", "widehat": "\u0302", "tilde": "\u0303", "widetilde": "
          "bar": "\u0304", "overline": "\u0304", "vec": "\u20d7", "dot": "\u0307",
          "ddot": "\u0308", "check": "\u030c", "underline": "\u0332"}  # fmt: skip
 VECTORS = frozenset("xyzuvwqkrhbes")
+OF_HEADS = frozenset("qkvo")  # queries, keys, values, outputs
 INDICES = "ijklmnpqstuv"
 SIZE_LETTERS = frozenset("ndmkpqrsHLNVDTM")
 ASSUMED = frozenset(
@@ -39,7 +41,8 @@ class Declared:
     `trusted`: whether it is declared, or plain from the formula, and not only from its typography.
     `full` is the symbol with its indices, as it was declared. `counts` are the numbers of members
     of a family, one for each index; `assumed` is what is assumed of a number, such as "positive".
-    `side` is "column" or "row" for a vector that is said to be one.
+    `side` is "column" or "row" for a vector that is said to be one. `name` is the symbol as it was
+    declared, with all its indices.
     """
 
     kind: Kind
@@ -51,6 +54,7 @@ class Declared:
     counts: tuple[Size, ...] = ()
     assumed: tuple[str, ...] = ()
     side: str = ""
+    name: Name | None = None
 
 
 @dataclass(slots=True)
@@ -67,6 +71,7 @@ class Symbols:
     `stacked` are keys of small letters for all positions, `x`, where `x_i` is one of these.
     `acts`: how ⊗ acts on matrices of a shape, and of any under two empty sizes
     (`otimes.algebra.notation.actions`).
+    `apart` are symbols with a number, as text, that are defined by themselves: `B_2` beside `B`.
     `families` are keys of matrices that two indices number: `X_{ij}` is transposed, so no entry.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
@@ -87,6 +92,7 @@ class Symbols:
     stacked: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)
     acts: dict[tuple[Size, Size], str] = field(default_factory=dict)
+    apart: set[str] = field(default_factory=set)
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -106,6 +112,7 @@ class Symbols:
             set(self.stacked),
             set(self.families),
             dict(self.acts),
+            set(self.apart),
         )
 
     def side_of(self, known: Declared | None) -> str:
@@ -121,19 +128,27 @@ class Symbols:
             return (full, self.known[full]) if full in self.known else self._alike(name)
         if self.printed and (exact := self._exactly(name)) is not None:
             return exact, self.known[exact]
+        is_apart = bool(name.sub) and bool(self.apart) and text_of(name) in self.apart
         for key in keys(name):
+            if is_apart and self._is_by_letter(key):
+                return full_key(name), None
             if key in self.known and not _is_other(name, self.known[key]):
                 block = block_key(key)
                 if key in self.stacked and block not in self.known and _is_block(name):
                     return block, None
                 key = block if block in self.known and _is_block(name) else key
-                return key, self.known[key]
+                return key, at_indices(self.known[key], name)
         folded = key_of(name).casefold()
         if name.sub and name.sub[0].kind in ("label", "index") and len(folded) > 1:
             for key, known in self.known.items():  # W_u for W_U
                 if key[0] == name.base[0] and key.casefold() == folded:
                     return key, known
         return key_of(name), None
+
+    def _is_by_letter(self, key: str) -> bool:
+        """Return whether a symbol was declared without an index."""
+        known = self.known.get(key)
+        return known is not None and known.name is not None and not known.name.sub
 
     def _alike(self, name: Name) -> tuple[str, Declared | None]:
         """Return the declaration of a symbol with another index: `x_i` for `x_j`."""
@@ -182,7 +197,7 @@ def keys(name: Name) -> tuple[str, ...]:
     for styled in (True, False):
         style = name.style if styled or name.style == "cal" else ""
         for sup in (True, False):
-            labels = [s.text for s in name.sup if s.kind == "label"] if sup else []
+            labels = [s.text for s in name.sup if _is_label(name, s)] if sup else []
             found.append(_key(name, style, labels))
     return tuple(dict.fromkeys(found))
 
@@ -214,6 +229,23 @@ def _is_other(name: Name, known: Declared) -> bool:
         return False
     usual = default(name)
     return bool(name.sub) and usual is not None and usual.kind == "vector"
+
+
+@lru_cache(maxsize=1 << 12)
+def at_indices(known: Declared, name: Name) -> Declared:
+    """Return what a symbol stands for at its indices, where its sizes depend on these."""
+    if known.name is None or not known.rows or name == known.name:
+        return known
+    sizes = sizes_at(known.name, name, (known.rows, known.cols))
+    if sizes == (known.rows, known.cols):
+        return known
+    rows, cols = sizes or ((), ())
+    return replace(known, rows=rows, cols=cols, name=replace(name, span=(0, 0)))
+
+
+def as_declared(known: Declared, name: Name) -> Declared:
+    """Return what a declaration says of a symbol, with the symbol as it is written there."""
+    return replace(known, full=full_key(name), name=replace(name, span=(0, 0)))
 
 
 def full_key(name: Name) -> str:
@@ -251,6 +283,11 @@ def _key(name: Name, style: str, labels: list[str]) -> str:
     text += "_" + ",".join(sub) if sub else ""
     text += f"[{name.select}]" if name.select else ""
     return text + (f"^{','.join(labels)}" if labels else "")
+
+
+def _is_label(name: Name, slot: Slot) -> bool:
+    """Return whether what stands above is part of the name: `W^q`, `W^V`, but not `x^l`."""
+    return slot.kind == "label" or (name.base == "W" and slot.text in OF_HEADS)
 
 
 def _marked(base: str, marks: Iterable[str]) -> str:

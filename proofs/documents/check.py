@@ -47,6 +47,7 @@ from otimes.proofs.documents.prose.items import (
     defined_in,
     families_in,
     labelled,
+    numbered_in,
     offered,
     order_of_vec,
     read_items,
@@ -57,6 +58,7 @@ from otimes.proofs.documents.prose.rows_and_columns import members_in
 from otimes.proofs.documents.prose.said import Said
 from otimes.proofs.documents.prose.shift_matrices import shifts_in
 from otimes.proofs.documents.prose.sides import declare_sides
+from otimes.proofs.documents.proving.compositions import joins_entries
 from otimes.proofs.documents.reporting.report import DocumentReport, Equation
 from otimes.proofs.documents.symbols.context import Context
 from otimes.proofs.documents.symbols.declarations import Declarations
@@ -135,6 +137,7 @@ def _checked(
     context.ahead = defined_in(items)
     context.factored = bool(FACTORED.search(prose.text))
     context.pseudo = bool(PSEUDO.search(prose.text))
+    context.joins_entries = joins_entries(prose.text, (e.tex for e in document.formulas))
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
     context.shifts = shifts_in(prose, ((item.line, item.statements) for item in items))
@@ -156,6 +159,8 @@ def _checked(
     context.ones = columns_of_ones(prose)
     context.entries = [*entries_in(prose)]
     context.parts = parts_in(prose)
+    context.base.apart = numbered_in(context)
+    context.last = None
     context.base.acts = ways_of_acting(items, context)
     context.last = None
     checker = LinkChecker(document, context, items)

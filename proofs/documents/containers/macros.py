@@ -35,6 +35,15 @@ class Macro:
     default: str | None = None
 
 
+# What nearly all authors mean by names that a site or a style file defines for them.
+USUAL = {
+    r"\norm": Macro(r"\|#1\|", 1),
+    r"\abs": Macro(r"|#1|", 1),
+    r"\vect": Macro(r"\mathbf{#1}", 1),
+    r"\mat": Macro(r"\mathbf{#1}", 1),
+}
+
+
 def macros_in(text: str) -> tuple[dict[str, Macro], list[tuple[int, int]]]:
     r"""Return the macros that a text defines, and where the definitions stand.
 
@@ -63,6 +72,7 @@ def with_macros(document: Document) -> Document:
     macros, spans = macros_in(document.text)
     if COMMANDS.search(document.text):
         macros = math_commands() | macros
+    macros = {name: each for name, each in USUAL.items() if name in document.text} | macros
     if macros:
         document.formulas = [
             expanded(formula, macros)

@@ -91,11 +91,18 @@ def _read_text(document: Document, start: int, end: int) -> None:
         elif kind in ("display", "inline", "jekyll", "env"):
             groups = ("d1", "d2", "i1", "i2", "i3", "i4", "i5", "e1")
             group = next(g for g in groups if match[g] is not None)
-            inside = match.span(group)
+            inside = _without_backticks(document.text, *match.span(group))
             tex = _unquoted(document.text[slice(*inside)])
             document.formulas.append(
                 Formula(tex, *inside, display=group[0] != "i" or group == "i4")
             )
+
+
+def _without_backticks(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return where the formula of `$`…`$` stands, as some sites write it."""
+    inside = text[start:end]
+    quoted = len(inside) > 2 and inside[0] == inside[-1] == "`" and inside.count("`") == 2
+    return (start + 1, end - 1) if quoted else (start, end)
 
 
 def _unquoted(tex: str) -> str:

@@ -16,7 +16,7 @@ from string import ascii_lowercase
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
-from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
+from otimes.algebra.notation.symbols import Declared, as_declared, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Power, Space, Statement, bare
 from otimes.proofs.documents.containers.source import Document, Formula
@@ -29,6 +29,12 @@ from otimes.proofs.documents.symbols.signs import is_sign, signs_of
 M = r"⟦(\d+)⟧"
 LIST = rf"((?:{M}\s*(?:,|and|,\s*and|&)\s*){{0,20}}{M})"
 ROWS_COLS = re.compile(rf"{M} has {M} rows and {M} columns", re.IGNORECASE)
+# “The product of $A$ and $B$ is an $m \times p$ matrix” says nothing of the shape of $B$.
+OF_A_RESULT = re.compile(
+    r"\b(?:product|sum|difference|transposes?|inverse|quotient|composition|concatenation)\s+"
+    r"(?:of|between)\b(?:(?!\b(?:is|are|has|have|where|with|if)\b)[^.;])*\Z",
+    re.IGNORECASE,
+)
 DECLARING = re.compile(r"\b(?:let|where|with)\s+\Z", re.IGNORECASE)
 IS_SHAPE = re.compile(
     rf"{LIST}\s+(?:is|are|be)\s+(?:(?:both|all|each|now)\s+)?(?:an?\s+)?"
@@ -59,7 +65,8 @@ IS_SIZE = re.compile(
     re.IGNORECASE,
 )
 SIZE_NAMED = re.compile(
-    rf"(?:number of [\w ]+?|sequence length|(?:\w+ )?dimension(?:ality)?|vocabulary size)\s+{M}",
+    r"(?:number of [\w ]+?(?<!\bin)(?<!\bof)(?<!\bfor)(?<!\bby)(?<!\bper)|sequence length|"
+    rf"(?:\w+ )?dimension(?:ality)?|vocabulary size)\s+{M}",
     re.IGNORECASE,
 )
 IS_SCALAR = re.compile(
@@ -436,7 +443,7 @@ def _sentences(prose: Prose) -> Iterator[Said]:
     for match in ROWS_COLS.finditer(text):
         sizes = [size_of(node) if (node := prose.node(n)) else None for n in match.groups()[1:]]
         yield from _matrices(prose, prose.names(match[0].split(" has ")[0]), sizes, match)
-    for match in IS_SHAPE.finditer(text):
+    for match in _about_symbols(IS_SHAPE, text):
         numbers = re.findall(M, match[0])
         other = match.groups()[-1]
         shape = prose.node(match.groups()[-2])
@@ -449,7 +456,7 @@ def _sentences(prose: Prose) -> Iterator[Said]:
             turned = [*reversed(sizes)] if sizes else []
             yield from _matrices(prose, prose.names(f"⟦{other}⟧"), turned, match)
     for pattern in (HAS_SHAPE, SHAPE_OF):
-        for match in pattern.finditer(text):
+        for match in _about_symbols(pattern, text):
             *listed, shape_at = re.findall(M, match[0])
             names = [name for number in listed for name in prose.names(f"⟦{number}⟧")]
             yield from _matrices(prose, names, shape_of(prose.node(shape_at)), match)
@@ -458,7 +465,7 @@ def _sentences(prose: Prose) -> Iterator[Said]:
             yield from _matrices(
                 prose, prose.names(f"⟦{name}⟧"), shape_of(prose.node(shape)), match
             )
-    for match in APPOSITION.finditer(text):
+    for match in _about_symbols(APPOSITION, text):
         yield from _matrices(prose, prose.defined(match[1]), shape_of(prose.node(match[2])), match)
     for match in SIZED.finditer(text):
         yield from _matrices(prose, prose.defined(match[2]), shape_of(prose.node(match[1])), match)
@@ -484,6 +491,13 @@ def _sentences(prose: Prose) -> Iterator[Said]:
         for name in prose.names(match[0]):
             # on which side matrices stand is the convention of the text, which it may change
             yield _said(prose, name, Declared("vector", line=_line(prose, match)), match)
+
+
+def _about_symbols(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """Yield the sentences about symbols, and not about what is made of them."""
+    for match in pattern.finditer(text):
+        if OF_A_RESULT.search(text[max(0, match.start() - NEAR) : match.start()]) is None:
+            yield match
 
 
 def _is_entry(name: Name) -> bool:
@@ -537,7 +551,7 @@ def _said(prose: Prose, name: Name, declared: Declared, match: re.Match[str]) ->
     before = prose.text[max(0, match.start() - 50) : match.start()].rpartition(". ")[2]
     local = bool(LOCALLY.search(before)) and declared.kind != "scalar"
     offset = prose.offset(match.start())
-    declared = replace(declared, full=full_key(name))
+    declared = as_declared(declared, name)
     return Said(keys(name)[0], declared, offset, _text(prose, match), local)
 
 

@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from otimes.algebra.notation.elaborate import shape_error
 from otimes.algebra.notation.expectations import LETTER
 from otimes.algebra.notation.parser import parse_formula
 from otimes.algebra.notation.symbols import (
     Declared,
     key_of,
+    text_of,
 )
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -52,6 +54,7 @@ from otimes.proofs.documents.symbols.declared_in_formulas import (
 )
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of
+from otimes.proofs.documents.symbols.terms import occurs
 
 MOST = 12_000  # formulas of one document that are read
 OPENINGS = {relation[0] for relation in RELATIONS}
@@ -341,9 +344,28 @@ def defined_in(items: Iterable[Item]) -> dict[str, list[Definition]]:
         for statement in item.statements:
             if statement.relations[:1] in (("=",), (":=",), (r"\triangleq",)):
                 lhs, rhs = bare(statement.terms[0]), statement.terms[1]
-                if isinstance(lhs, Name) and not (is_constant(lhs) or is_constant(rhs)):
+                constant = is_constant(lhs) or is_constant(rhs)
+                if isinstance(lhs, Name) and not (constant or occurs(lhs, rhs)):
                     definition = Definition(lhs, rhs, item.line)
                     found.setdefault(latex(lhs), []).append(definition)
+    return found
+
+
+def numbered_in(context: Context) -> set[str]:
+    """Return the symbols with a number, as text, that their definitions give another shape.
+
+    It is another one than that of the letter: `B_2 = B u` beside a matrix `B`.
+    """
+    found = set()
+    for lhs, rhs, line in (
+        (d.lhs, d.rhs, d.line) for known in context.ahead.values() for d in known
+    ):
+        if not isinstance(lhs, Name) or not lhs.sub or lhs.sup:
+            continue
+        symbols = context.symbols_at(line)
+        numbered = all(slot.kind == "number" for slot in lhs.sub)
+        if numbered and shape_error([lhs, rhs], symbols) and not shape_error([rhs], symbols):
+            found.add(text_of(lhs))
     return found
 
 

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
-from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
+from otimes.algebra.notation.symbols import Declared, as_declared, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Node, Product, Space, bare
 from otimes.proofs.documents.containers.source import Document
@@ -49,7 +48,7 @@ def _row(document: Document, cells: list[str], start: int, text: str) -> Iterato
     if declared is None:
         return
     for name in names:
-        known = replace(declared, full=full_key(name))
+        known = as_declared(declared, name)
         yield Said(keys(name)[0], known, start, text)
 
 

@@ -62,7 +62,8 @@ def computed(context: Context, left: Node, right: Node, line: int) -> Found | No
     if getattr(a, "shape", None) != getattr(b, "shape", None):
         return None
     if a == b:
-        return Found("proved", f"computed, with {named(used)}", facts=COMPUTED)
+        why = f"computed, with {named(used)}" if used else "computed"
+        return Found("proved", why, facts=COMPUTED)
     shown = str(a.tolist() if isinstance(a, sympy.MatrixBase) else a)
     return Found("refuted", f"in numbers, the left side is {shown}; with {named(used)}")
 

@@ -50,7 +50,7 @@ SAID = {"column": "a column", "row": "a row", "matrix": "a matrix", "scalar": "a
 PROPERTY = re.compile(
     r"unit|orthogonal\w*|orthonormal\w*|eigen\w+|null ?space|kernel|stochastic|idempotent|"
     r"projections?|projectors?|symmetric|skew\w*|commut\w+|normali[sz]ed|cent(?:er|re)d|whitened|"
-    r"one-hot|diagonal|rotations?",
+    r"one-hot|diagonal|rotations?|\bPS?D\b|\bSPD\b|definite",
     re.IGNORECASE,
 )
 ASSUMED = re.compile(

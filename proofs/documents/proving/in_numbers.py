@@ -57,6 +57,8 @@ def in_numbers(
     numbers = [is_value(side) for side in (lhs, rhs)]
     if not (written or any(numbers) or general):  # it is, unless the numbers stand beside it
         given = {t: d for t, d in given.items() if context.together(d.line, line)}
+    if isinstance(bare(lhs), Name) and is_value(rhs):  # other numbers are of another example
+        given.pop(latex(bare(lhs)), None)
     for text, e in powers.items():
         if latex(e) in given:
             base = given[latex(e)]

@@ -25,6 +25,7 @@ from otimes.algebra.notation.tree import (
     Power,
     Product,
     Slot,
+    Tensor,
     latex,
     mapped,
     walk,
@@ -171,6 +172,8 @@ def with_ones(node: Any) -> Any:
     def change(part: Any) -> Any:
         if isinstance(part, Power) and part.exponent == "T" and _is_one(part.base):
             return replace(part, base=_ones(part.base))
+        if isinstance(part, Tensor) and part.mark == r"\otimes":
+            return replace(part, factors=tuple(map(with_ones, map(_ones_or, part.factors))))
         if not isinstance(part, Product) or "/" in part.marks or any(map(_is_dotted, part.marks)):
             return None
         factors = tuple(_ones(f) if _is_one(f) else with_ones(f) for f in part.factors)
@@ -185,6 +188,10 @@ def with_columns_of_ones(lhs: Node, rhs: Node) -> tuple[Node, Node]:
     if sides != [lhs, rhs]:
         sides = [_ones(side) if _is_one(side) else side for side in sides]
     return sides[0], sides[1]
+
+
+def _ones_or(node: Node) -> Node:
+    return _ones(node) if _is_one(node) else node
 
 
 def _is_one(node: Node) -> bool:

@@ -133,6 +133,7 @@ class Context:
     spectrum: set[tuple[str, int]] = field(default_factory=set)  # letters of singular values
     factored: bool = False  # whether the text is about singular values or eigendecompositions
     pseudo: bool = False  # whether the text is about pseudo-inverses
+    joins_entries: bool = False  # whether ∘ is the product entry by entry
     sentence: str = ""  # the words of the sentence that is judged, without its formulas
 
     def symbols_at(self, line: int, without: Collection[tuple[str, int]] = ()) -> Symbols:
@@ -397,12 +398,22 @@ class Context:
 
     def maybe_function(self, terms: Sequence[Node], symbols: Symbols) -> str:
         """Return that a letter before brackets in all terms may be a function, "" if it is none."""
-        head = before_brackets(terms)
-        if head is None or latex(head) in self.definitions:
-            return ""
-        known = symbols.lookup(head)[1]
-        declared = known is not None and (known.line or known.rows or known.trusted)
-        return "" if declared else MAY_BE_A_FUNCTION.format(latex(head))
+        for head in before_brackets(terms):
+            known = symbols.lookup(head)[1]
+            declared = known is not None and (known.line or known.rows or known.trusted)
+            if not declared and latex(head) not in self.definitions:
+                return MAY_BE_A_FUNCTION.format(latex(head))
+        return ""
+
+    def maybe_map(self, terms: Sequence[Node], line: int) -> str:
+        """Return that an undeclared letter before brackets may be no linear map, or ""."""
+        symbols = self.symbols_at(line)
+        for head in before_brackets(terms, once=True):
+            known = symbols.lookup(head)[1]
+            declared = known is not None and (known.line or known.rows)
+            if not declared and latex(head) not in self.definitions:
+                return MAY_BE_A_FUNCTION.format(latex(head))
+        return ""
 
     def is_member(self, node: Node) -> bool:
         """Return whether a symbol is a row or a column of a matrix, as the text says."""

@@ -7,14 +7,20 @@ with the question whether P is still that one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+from otimes.algebra.notation.elaborate import shape_error
 from otimes.algebra.notation.symbols import key_of
 from otimes.algebra.notation.tree import Apply, Name, Node, latex, walk
 from otimes.proofs.documents.symbols.context import Context
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
+
+LET = re.compile(
+    r"\b(?:let|suppose|assume|given|consider|for (?:any|all|two|every))\b", re.IGNORECASE
+)
 
 
 class Again(NamedTuple):
@@ -70,6 +76,34 @@ def declared_again(context: Context, nodes: Sequence[Node], line: int) -> Again 
                 hypotheses.append(each)
                 lines[key] = each.line, again
     return Again(tuple(definitions), tuple(hypotheses), lines) if lines else None
+
+
+def another_since(context: Context, rows: Collection[int], line: int) -> str:
+    """Return that a symbol defined on one of the rows may be another one since, or "".
+
+    It is declared in a later paragraph with a shape that its definition has not.
+    """
+    symbols = context.symbols_at(line)
+    for every in context.definitions.values():
+        known = every[0] if every else None
+        if known is None or known.line not in rows or not isinstance(known.lhs, Name):
+            continue
+        key = symbols.lookup(known.lhs)[0]
+        for at in (at for at in _lines(context, key, line) if at > known.line):
+            if context.together(known.line, at) or not shape_error([known.lhs, known.rhs], symbols):
+                continue
+            return f"{key} may be another one than on line {known.line} (line {at} declares it)"
+    return ""
+
+
+def is_new_below(context: Context, name: Name, line: int) -> bool:
+    """Return whether a symbol is declared only in later paragraphs, which let it be a new one."""
+    key = context.symbols_at(line).lookup(name)[0]
+    lines = [each.line for each in context.declarations_of(key) if each.line]
+    below = [at for at in lines if at > line and not context.together(line, at)]
+    return (
+        bool(lines) and below == lines and all(LET.search(context.words_near(at)) for at in below)
+    )
 
 
 @contextmanager

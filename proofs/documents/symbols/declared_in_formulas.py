@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from otimes.algebra.notation.dimensions import Size
 from otimes.algebra.notation.parser import parse_formula
-from otimes.algebra.notation.symbols import Declared, full_key, keys, size_of
+from otimes.algebra.notation.symbols import Declared, as_declared, keys, size_of
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import Name, Space, Statement, bare
 
@@ -30,7 +29,7 @@ def declared_by(statement: Statement, line: int) -> Iterator[tuple[str, Declared
         if isinstance(name, Name):
             declared = declared_as(sizes, line)
             if declared is not None:
-                yield keys(name)[0], replace(declared, full=full_key(name))
+                yield keys(name)[0], as_declared(declared, name)
 
 
 def declared_as(sizes: Sequence[Size | None], line: int) -> Declared | None:

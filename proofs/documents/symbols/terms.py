@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise, permutations
 
 from otimes.algebra.notation.symbols import text_of
 from otimes.algebra.notation.tree import (
@@ -13,6 +14,7 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
+    Power,
     Product,
     bare,
     is_constant,
@@ -78,14 +80,36 @@ def lists_a_diagonal(node: Node) -> bool:
     return any(isinstance(bare(each), Dots) for each in term.arguments)
 
 
-def before_brackets(terms: Sequence[Node]) -> Name | None:
-    """Return the letter that stands before brackets in all terms: `N` of `N(A^T A) = N(A)`."""
-    heads: set[Name] = set()
-    for term in map(bare, terms):
-        if not isinstance(term, Product) or len(term.factors) != 2:
-            return None
-        head, group = term.factors
-        if not isinstance(head, Name) or not isinstance(group, Group) or group.stands_for:
-            return None
-        heads.add(head)
-    return heads.pop() if len(heads) == 1 and len(terms) > 1 else None
+def before_brackets(terms: Sequence[Node], once: bool = False) -> list[Name]:
+    r"""Return the letters that may be functions: they stand before brackets wherever they occur.
+
+    So it is with `E[X^2] = E[X]^2` and `N(A^T A) = N(A)`, and with `H = H(x)`. Once alone tells
+    nothing, `A(B + C)`, unless `once` is said to be enough.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> def letters(tex):
+    ...     return [latex(each) for each in before_brackets(parse_formula(tex)[0].terms)]
+    >>> letters(r"\kappa(A^T A) = (\kappa(A))^2"), letters("A(B + C) = AB + AC")
+    (['\\kappa'], [])
+    """
+    count: dict[Name, int] = {}
+    calls: dict[Name, int] = {}
+    for e in (e for term in terms for e in walk(term)):
+        if isinstance(e, Name):
+            count[e] = count.get(e, 0) + 1
+        for head, after in pairwise(e.factors) if isinstance(e, Product) else ():
+            if isinstance(head, Name) and _is_in_brackets(after):
+                calls[head] = calls.get(head, 0) + 1
+    found = [head for head, times in calls.items() if once or times == count[head] > 1]
+    for one, other in permutations(map(bare, terms), 2):
+        factors = other.factors if isinstance(other, Product) else ()
+        alone = isinstance(one, Name) and len(factors) == 2 and factors[0] == one
+        if alone and isinstance(one, Name) and _is_in_brackets(factors[1]):
+            found.append(one)
+    return [head for head in found if not is_constant(head)]
+
+
+def _is_in_brackets(node: Node) -> bool:
+    """Return whether a factor stands in brackets, maybe with a power or a transpose."""
+    inner = node.base if isinstance(node, Power) else node
+    return isinstance(inner, Group) and not inner.stands_for

@@ -120,6 +120,37 @@ DEFINED = re.compile(
     r"(?:both |all )?(?:invertible|non-?singular)\b",
     re.IGNORECASE,
 )
+# “For positive definite matrices,” begins a case.
+OF_A_KIND = re.compile(
+    r"\b[Ff]or\s+(?:[\w-]+\s+){0,2}?(?:symmetric|PSD|SPD|PD|(?:semi-?)?definite|orthogonal|unitary|"
+    r"normal|diagonal|triangular|invertible|square|hermitian|commuting|idempotent|stochastic)\s+"
+    r"(?:[\w-]+\s+){0,2}?(?:matrix|matrices|operators?|maps?)\b"
+)
+# Words that assume something of symbols that they do not name.
+BASIS = re.compile(
+    r"\b(?:orthonormal|orthogonal|eigen)\s*-?\s*(?:basis|bases|sets?|systems?|frame)\b",
+    re.IGNORECASE,
+)
+# “The system $A x = b$” says what is to be solved, and not what b is.
+SYSTEM = re.compile(
+    r"\b(?:(?:systems?|(?:normal|matrix|homogeneous|linear|vector)\s+equations?|"
+    r"(?:eigen-?(?:value\s+)?|least[- ]squares\s+)problems?)(?:\s+of\s+(?:\w+\s+)?equations)?"
+    r"(?:\s+(?:is|are|of the form|form|reads?))*"
+    r"|solv(?:e|es|ed|ing)(?:\s+[\w-]+){0,4}|solutions?\s+(?:of|to)(?:\s+[\w-]+){0,3})[\s*:$_]*\Z",
+    re.IGNORECASE,
+)
+BOTH_SIDES = re.compile(r"\b(?:both|each|the two) sides?\b", re.IGNORECASE)
+NOT_DEFINED = re.compile(
+    r"\b(?:not|never|isn't)\s+(?:be\s+|well-?\s*)?(?:defined|possible|conform\w*|compatible|computed|"
+    r"added|multiplied|allowed|valid)\b|\b(?:undefined|cannot|impossible)\b|\bmakes? no sense\b|"
+    r"\bnot make sense\b",
+    re.IGNORECASE,
+)
+ASKED = re.compile(
+    r"\b(?:which|what|whether|why)\b.{0,80}\b(?:(?:un)?defined|possible|valid|computed)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+AFTER = 120  # characters after a formula in which a text may say that it is not defined
 CONDITIONAL = re.compile(
     r"\b(?:if|when|whenever|unless|assuming|suppose|provided|under the|as long as)\b", re.IGNORECASE
 )
@@ -366,8 +397,31 @@ def is_conditional(words: str) -> bool:
     >>> is_conditional("If A is symmetric: "), is_conditional("Scores stay when weights change: ")
     (True, False)
     """
-    begins = CONDITIONAL.match(words.lstrip())
+    begins = CONDITIONAL.match(words.lstrip()) or OF_A_KIND.match(words.lstrip())
     return bool(begins or CONDITIONAL.search(re.split(r"[:;]", words)[-1]))
+
+
+def is_system(words: str) -> bool:
+    """Return whether the words before an equation say that it is to be solved.
+
+    >>> is_system("When a system "), is_system("the **normal equations**: "), is_system("We have ")
+    (True, True, False)
+    """
+    return SYSTEM.search(words) is not None
+
+
+def is_called_undefined(document: Document, formula: Formula) -> bool:
+    """Return whether a text says, or asks, that a term is not defined.
+
+    >>> from otimes.proofs.documents.containers.markdown import read_markdown
+    >>> document = read_markdown("", "The sum $A + B$ is not defined, and $A B$ is.")
+    >>> [is_called_undefined(document, each) for each in document.formulas]
+    [True, False]
+    """
+    after = document.prose[formula.end : formula.end + AFTER]
+    after = re.split(r"[.;,](?=\s)|\n\s*[#\-*]", after.strip("$ \n"))[0]
+    asked = ASKED.search(f"{document.sentence_before(formula)} … {after}")
+    return asked is not None or NOT_DEFINED.search(after) is not None
 
 
 def doubted_by(words: str) -> bool:

@@ -54,6 +54,7 @@ from otimes.proofs.documents.proving.attempts import named, symbols_in
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.declarations import Declarations
+from otimes.proofs.documents.symbols.declared_again import is_new_below
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.symbols.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.symbols.terms import is_value, lists_a_diagonal
@@ -90,6 +91,9 @@ class Definitions:
             shape = None
         if shape is not None and shape.is_wrong and self._is_of_another_section(left, item):
             shape = replace(shape, verdict="undecided")
+        name = bare(left)
+        if shape is not None and isinstance(name, Name):
+            shape = None if is_new_below(self.context, name, item.line) else shape
         if shape is not None and _is_made_of_members(left, right):
             shape = None  # the shape is that of the members
         shape = shape or self._misfit_within(item, right)
@@ -99,7 +103,6 @@ class Definitions:
             return shape
         if always:
             self.context.definitions.pop(latex(bare(left)), None)
-        name = bare(left)
         if isinstance(name, Name) and lists_a_diagonal(right):
             entries = Tensor(r"\odot", (name, Name("I")))
             given = Hypothesis(name, entries, f"line {item.line}", True, item.line)

@@ -20,7 +20,9 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Norm,
+    Number,
     Power,
+    Product,
     Statement,
     bare,
     is_constant,
@@ -52,6 +54,7 @@ from otimes.proofs.documents.symbols.terms import (
 )
 from otimes.proofs.documents.verdicts.by_examples import unequal
 from otimes.proofs.documents.verdicts.circumstances import (
+    BOTH_SIDES,
     CONDITIONAL,
     SUPPOSED,
     announces_definition,
@@ -64,6 +67,7 @@ from otimes.proofs.documents.verdicts.circumstances import (
     is_goal,
     is_of_a_moment,
     is_of_differentials,
+    is_system,
     is_wanted,
     opens_case,
     without_existence,
@@ -71,6 +75,7 @@ from otimes.proofs.documents.verdicts.circumstances import (
 from otimes.proofs.documents.verdicts.false_claims import ASSUMPTION, COMMUTE, DIFFER
 from otimes.proofs.documents.verdicts.qualified import OTHER_CASE, Link, Qualified
 
+ZEROS = ("0", r"\mathbf{0}", r"\vec{0}")
 SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
 # “The function $f(x) = |x|$ is another example”: a second function of the name.
 FUNCTION = re.compile(
@@ -116,6 +121,23 @@ class Equalities(Qualified):
             return False
         known = self.context.symbols_at(line).lookup(name)[1]
         return opens_case(words, known is not None and 0 < known.line < line)
+
+    def _is_a_value_again(self, link: Link) -> bool:
+        """Return whether a symbol is given the constant or the number that it was given before."""
+        name = bare(link.left)
+        if link.k or not isinstance(name, Name):
+            return False
+        if not (is_constant(link.right) or is_value(link.right)):
+            return False
+        known = self.context.definitions.get(latex(name))
+        return bool(known) and known is not None and known[0].rhs == link.right
+
+    def _is_zero_in_passing(self, link: Link) -> bool:
+        """Return whether a symbol is zero in one sentence: “with equality iff $v = 0$”."""
+        name = bare(link.left)
+        zero = isinstance(bare(link.right), Name | Number) and latex(bare(link.right)) in ZEROS
+        plain = isinstance(name, Name) and not (name.sub or name.sup)
+        return zero and plain and is_of_a_moment(link.words)
 
     def _is_given_a_constant(self, left: Node, right: Node, line: int) -> bool:
         """Return whether a symbol that was declared before is given a constant value."""
@@ -181,6 +203,8 @@ class Equalities(Qualified):
 
     def _outright(self, link: Link) -> Found | None:
         """Return the verdict on shapes, sizes, values and the like, None on another equation."""
+        if self._is_a_value_again(link):
+            return Found("definition", "it is a value")
         if are_shapes(link.left) and are_shapes(link.right):
             return Found("definition", "it relates shapes")
         if all(map(is_order, (link.left, link.right))):
@@ -216,7 +240,8 @@ class Equalities(Qualified):
                     self.cases[latex(bare(link.left))] = link.item.line
             return Found("definition", "it relates sizes")
         turned = rotated_wrongly(link.left, link.right) if self.document.has_rotations else None
-        if turned is not None and not (is_denied(link.words) or CONDITIONAL.search(link.words)):
+        supposed = CONDITIONAL.search(link.words) or BOTH_SIDES.search(link.words)
+        if turned is not None and not (is_denied(link.words) or supposed):
             return turned
         if has_differentials(link.left, link.right):
             changed = self._in_changes(link.left, link.right, link.item, link.words)
@@ -226,6 +251,11 @@ class Equalities(Qualified):
                 )
             if changed is not None and changed.verdict in ("proved", "needs-hypothesis"):
                 return changed
+        if self._is_to_be_solved(link):
+            row = link.item.line
+            given = Hypothesis(link.left, link.right, f"line {row}", False, row)
+            self.context.hypotheses.append(given)
+            return Found("definition", "it is to be solved")
         if link.first and is_wanted(link.words) and not isinstance(bare(link.left), Name):
             return Found("definition", "it is a condition that is to be met")
         if (
@@ -235,6 +265,16 @@ class Equalities(Qualified):
         ):
             return Found("undecided", "it is to be shown, and its left side is not defined")
         return None
+
+    def _is_to_be_solved(self, link: Link) -> bool:
+        """Return whether words say that a product with an unknown, `A x = b`, is to be solved."""
+        product = isinstance(bare(link.left), Product)
+        if not (link.first and product and is_system(link.words)):
+            return False
+        if not (isinstance(bare(link.right), Name | Product) or is_constant(link.right)):
+            return False
+        terms, line = [link.left, link.right], link.item.line
+        return self.judge.shapes(terms, line, link.item.formula.tex) is None
 
     def _computed_anew(self, link: Link) -> Found | None:
         """Return the verdict on numbers for a symbol that is defined by others, or None.
@@ -336,7 +376,10 @@ class Equalities(Qualified):
                 or self._of_part(link.item, link.left, link.right)
                 or self._unrolled(link.item, link.left, link.right)
             )
-            if said is None and self._is_given_a_constant(link.left, link.right, link.item.line):
+            if said is None and (
+                self._is_given_a_constant(link.left, link.right, link.item.line)
+                or self._is_zero_in_passing(link)
+            ):
                 given = Hypothesis(
                     link.left, link.right, f"line {link.item.line}", False, link.item.line
                 )

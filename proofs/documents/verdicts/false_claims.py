@@ -110,6 +110,7 @@ class FalseClaim:
     def _of_a_function(self) -> Found | None:
         r"""Return the verdict "undecided" where a letter may be a function: `N(A^T A) = N(A)`."""
         why = self.context.maybe_function([self.lhs, self.rhs], self.symbols)
+        why = why or exponential_in(self._names()) or summed_over(self.lhs, self.rhs)
         return Found("undecided", why) if why else None
 
     def _of_given_values(self) -> Found | None:
@@ -127,8 +128,10 @@ class FalseClaim:
         """Return the verdict, with the edit that makes the claim true, if there is one."""
         lhs, rhs, symbols = self.lhs, self.rhs, self.symbols
         assumption = assumed(lhs, rhs)
-        if all(isinstance(bare(side), Name) for side in (lhs, rhs)):
+        if self._equates_symbols():
             assumption = "it says that two symbols stand for the same"
+        if _are_identities(lhs, rhs):
+            return Found("needs-hypothesis", assumption)
         edit = suggestion(lhs, rhs, symbols)
         if assumption and edit and edit.is_evidence and not self._is_constant():
             assumption = ""  # `(I - P)^2 = I - P` has no such edit
@@ -171,6 +174,15 @@ class FalseClaim:
         if false and under is not None and unless:
             why, example = f"{why}, given {'; '.join(map(str, given))}", under.counterexample
         return Found(verdict, why, example, proposed, differ=verdict != "refuted", edit=kind)
+
+    def _equates_symbols(self) -> bool:
+        """Return whether a claim is that two symbols are the same, whatever both sides have."""
+        sides = self.lhs, self.rhs
+        numbers = {k for k, kind in self.read.undeclared.items() if kind == "scalar"}
+        for name in common_names(*sides, frozenset(numbers)):
+            left, right = (without_factor(side, name) for side in sides)
+            sides = (left, right) if left is not None and right is not None else sides
+        return all(isinstance(bare(side), Name) for side in sides)
 
     def _is_constant(self) -> bool:
         return is_constant(self.lhs) or is_constant(self.rhs)
@@ -284,7 +296,7 @@ class FalseClaim:
         """
         sizes = self.symbols.sizes()
         left, right = (
-            {_without_indices(e): e for e in self._bases(side) if text_of(e) not in sizes}
+            {self._text(e): e for e in self._bases(side) if text_of(e) not in sizes}
             for side in (self.lhs, self.rhs)
         )
         only = sorted(left.keys() ^ right.keys())
@@ -320,7 +332,12 @@ class FalseClaim:
 
     def _key(self, text: str) -> str:
         """Return the key of a symbol of the claim without indices."""
-        return next((key_of(e) for e in self._names() if _without_indices(e) == text), text)
+        return next((key_of(e) for e in self._names() if self._text(e) == text), text)
+
+    def _text(self, name: Name) -> str:
+        """Return a symbol without indices; a number tells symbols apart that are not declared."""
+        numbered = self.symbols.lookup(name)[1] is None and not self._has_definitions()
+        return _without_indices(name, numbered)
 
     def _cancelling(self) -> str:
         """Return products of neighbours on one side that would have to be the identity.
@@ -349,6 +366,47 @@ class FalseClaim:
         return ""
 
 
+def summed_over(*sides: Node) -> str:
+    r"""Return that an index that is twice on one side, and not on the other, may be summed over.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> summed_over(*parse_formula(r"\delta_{kl} v_l = v_k")[0].terms)
+    'the index l may be summed over, as it stands twice on one side'
+    >>> summed_over(*parse_formula(r"a_k = b_k + c_l")[0].terms)
+    ''
+    """
+    every, of_entries = [], set()
+    for side in sides:
+        bound = {i for e in walk(side) if isinstance(e, Indexed) for i in e.indices}
+        names = [e for e in walk(side) if isinstance(e, Name)]
+        indices = [[s.text for s in e.sub if s.kind == "index"] for e in names]
+        every.append([letter for of in indices for letter in of if letter not in bound])
+        of_entries |= {letter for of in indices if len(of) > 1 for letter in of}
+    for mine, other in (every, every[::-1]):
+        twice = {letter for letter in mine if mine.count(letter) > 1} - {*other}
+        if found := sorted(twice & of_entries):
+            return f"the index {found[0]} may be summed over, as it stands twice on one side"
+    return ""
+
+
+def _are_identities(*sides: Node) -> bool:
+    """Return whether two identities are equated, of which one has no size: `I = I_4`."""
+    names = [e for e in map(bare, sides) if isinstance(e, Name) and e.base in ("I", "Id")]
+    return len(names) == len(sides) and not all(e.sub for e in names)
+
+
+def exponential_in(names: Sequence[Name]) -> str:
+    r"""Return that a power of e is no symbol that takes values of its own, "" where there is none.
+
+    >>> from otimes.algebra.notation.tree import Slot
+    >>> exponential_in([Name("e", sup=(Slot("label", "At"),))])
+    'e^{\\mathrm{At}} may be an exponential, which is not in the language'
+    """
+    powers = [e for e in names if e.base == "e" and not e.sub and len(e.sup) == 1]
+    open_ = [e for e in powers if e.sup[0].kind not in ("number", "index")]
+    return f"{latex(open_[0])} may be an exponential, which is not in the language" if open_ else ""
+
+
 def _are_said(given: Sequence[Hypothesis]) -> bool:
     """Return whether several hypotheses are from the text, and not from the literature."""
     said = [h for h in given if "literature" not in h.origin or "orthonormal" in h.origin]
@@ -365,10 +423,10 @@ def is_in_scope(context: Context, origin: str, line: int) -> bool:
     return context.in_scope(at, line) and at <= line + SOON
 
 
-def _without_indices(name: Name) -> str:
-    """Return a symbol as text without the indices below it."""
-    labels = tuple(slot for slot in name.sub if slot.kind == "label")
-    return latex(replace(name, sub=labels, select=""))
+def _without_indices(name: Name, numbered: bool = False) -> str:
+    """Return a symbol as text without the indices below it, or with those that are numbers."""
+    kept = ("label", "number") if numbered else ("label",)
+    return latex(replace(name, sub=tuple(s for s in name.sub if s.kind in kept), select=""))
 
 
 def assumed(lhs: Node, rhs: Node) -> str:

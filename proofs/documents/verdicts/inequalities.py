@@ -86,6 +86,8 @@ def different(judge: Judge, left: Node, right: Node, line: int, source: str) -> 
     found = judge.claim(left, right, line, source)
     if found.verdict == "proved" and COMMUTE in assumed(left, right):
         return Found("undecided", "the two commute with these shapes, and not in general")
+    if found.verdict == "proved" and (why := judge.context.maybe_map([left, right], line)):
+        return Found("undecided", why)
     if found.verdict == "proved" and not found.hypotheses:
         return Found("refuted", f"both sides are equal: {found.why}", reading=found.reading)
     if found.verdict == "refuted":

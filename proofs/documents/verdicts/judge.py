@@ -41,6 +41,7 @@ from otimes.proofs.documents.proving.attempts import (
     shown,
     symbols_in,
 )
+from otimes.proofs.documents.proving.compositions import unless_composed
 from otimes.proofs.documents.proving.conclusions import is_solved, refuted_by
 from otimes.proofs.documents.proving.every_reading import PROPERTY, in_every_reading, misfit
 from otimes.proofs.documents.proving.in_numbers import in_numbers
@@ -448,7 +449,8 @@ class Judge:
             readings = [doubt for doubt in read.doubts if " was read " in doubt or "rows" in doubt]
             readings += [f"where {each}" for each in turned]
             readings += self._contradicted(lhs, rhs, symbols)
-            return Found("proved", "; ".join([verdict.reason, *readings]), reading=reading)
+            proof = Found("proved", "; ".join([verdict.reason, *readings]), reading=reading)
+            return unless_composed(proof, self.context, lhs, rhs, symbols)
         found = (
             by_definitions(self.context, lhs, rhs, symbols)
             or by_hypotheses(self.context, lhs, rhs, symbols, line)

@@ -39,7 +39,11 @@ from otimes.proofs.documents.proving.every_reading import has_assumption
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.reporting.report import Equation
 from otimes.proofs.documents.symbols.context import Context
-from otimes.proofs.documents.symbols.declared_again import declared_again, without
+from otimes.proofs.documents.symbols.declared_again import (
+    another_since,
+    declared_again,
+    without,
+)
 from otimes.proofs.documents.symbols.declared_in_formulas import declared_as
 from otimes.proofs.documents.symbols.like_sums import are_alike
 from otimes.proofs.documents.symbols.terms import (
@@ -48,10 +52,12 @@ from otimes.proofs.documents.symbols.terms import (
 from otimes.proofs.documents.verdicts.circumstances import (
     doubted_by,
     has_condition_after,
+    is_called_undefined,
     is_conditional,
 )
 from otimes.proofs.documents.verdicts.equalities import Equalities
 from otimes.proofs.documents.verdicts.properties_in_words import contradicted_by_words
+from otimes.proofs.documents.verdicts.scopes import unless_said_elsewhere
 from otimes.proofs.documents.verdicts.suggestions import SLIPS
 from otimes.proofs.documents.verdicts.suspects import Use
 from otimes.proofs.documents.verdicts.wrong_declarations import Judged
@@ -151,6 +157,8 @@ class LinkChecker(Equalities):
                     found = Found("undecided", SPENT) if spent else self.link(item, statement, k)
                     found = found and self._unless_declared_again(item, statement, k, found)
                     found = found and self._unless_sums_are_alike(item, statement, k, found)
+                    sides = statement.terms[k : k + 2]
+                    found = found and unless_said_elsewhere(self.judge, found, sides, item.line)
                 except RecursionError:
                     found = Found("unread", "it is nested too deeply")
                 except OtimesError as error:  # the others are decided
@@ -201,13 +209,15 @@ class LinkChecker(Equalities):
         self, item: Item, statement: Statement, k: int, found: Found
     ) -> Found:
         """Return a proof without what was said of symbols before these were declared again."""
+        rows = [int(row) for row in USED.findall(found.why)]
+        if found.is_wrong and (why := another_since(self.context, rows, item.line)):
+            return replace(found, verdict="undecided", why=f"{found.why}, but {why}")
         if found.verdict != "proved":
             return found
         left, right = statement.terms[k], statement.terms[k + 1]
         again = declared_again(self.context, [left, right], item.line)
         if again is None:
             return found
-        rows = [int(row) for row in USED.findall(found.why)]
         if rows and not found.hypotheses and min(rows) >= max(at for _, (_, at) in again.pairs):
             return found  # what is used was said after that
         with without(self.context, again):
@@ -341,6 +351,8 @@ class LinkChecker(Equalities):
             if circuit not in symbols.known and "d" in symbols.sizes():
                 symbols.known[circuit] = Declared("matrix", ("d",), ("d",))
         found = self.judge.shapes([term], item.line, item.formula.tex, symbols)
+        if found is not None and is_called_undefined(self.document, item.formula):
+            found = replace(found, verdict="undecided", why=f"{found.why}, as the text may say")
         if found is None:
             doubt = dotted_vectors(term, symbols)
             found = Found("needs-hypothesis", doubt) if doubt else None

@@ -12,8 +12,6 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
-    Power,
-    Product,
     Statement,
     Sum,
     bare,
@@ -38,6 +36,7 @@ from otimes.proofs.documents.symbols.terms import (
     is_value,
 )
 from otimes.proofs.documents.verdicts.circumstances import (
+    BASIS,
     follows_from_more,
     has_condition_after,
     has_unit_after,
@@ -50,6 +49,7 @@ from otimes.proofs.documents.verdicts.circumstances import (
     without_existence,
 )
 from otimes.proofs.documents.verdicts.defined_sides import DefinedSides
+from otimes.proofs.documents.verdicts.left_sides import may_be_defined
 from otimes.proofs.documents.verdicts.wrong_definitions import USED
 
 OTHER_CASE = "it may be about another case than the definition before"
@@ -158,7 +158,7 @@ class Qualified(DefinedSides):
             and self._redefines(link.left, link.right, link.item)
         ):
             return replace(found, verdict="undecided", why="it says otherwise than the definition")
-        if found.verdict == "refuted" and link.k == 0 and _is_of_a_form(link.left, link.right):
+        if found.verdict == "refuted" and link.k == 0 and may_be_defined(link.left, link.right):
             why = f"it may say what {link.item.formula.tex[slice(*link.left.span)]} is"
             return replace(found, verdict="needs-hypothesis", why=why)
         last = (
@@ -173,6 +173,8 @@ class Qualified(DefinedSides):
             and self._may_be_redefined(link.left, link.right, link.item)
         ):
             return replace(found, verdict="undecided", why="its left side may be defined again")
+        if found.verdict == "refuted" and not slip and BASIS.search(link.words):
+            return replace(found, verdict="undecided", why="words assume more, of a basis")
         if found.verdict == "refuted" and self._has_values(link, found, slip):
             return replace(found, verdict="undecided", why="its symbols are given numbers")
         open_ = follows_from_more(words) and not found.why.startswith("in numbers")
@@ -338,14 +340,3 @@ class Qualified(DefinedSides):
             if mine & keys and self.context.together(line, link.item.line):
                 return line
         return 0
-
-
-def _is_of_a_form(left: Node, right: Node) -> bool:
-    r"""Return whether an equation may define a bilinear form: `\langle x, y \rangle = x^T A y`."""
-    form, by = bare(left), bare(right)
-    if not (isinstance(form, Apply) and form.function.base == "inner" and isinstance(by, Product)):
-        return False
-    ends = [e.base if isinstance(e, Power) else e for e in map(bare, by.factors)]
-    plain = [*map(bare, form.arguments)]
-    both = [[*map(latex, pair)] for pair in (plain, ends[:: len(ends) - 1])]
-    return len(ends) > 2 and all(isinstance(e, Name) for e in plain) and both[0] == both[1]

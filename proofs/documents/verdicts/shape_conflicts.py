@@ -36,6 +36,7 @@ from otimes.proofs.documents.symbols.equal_sizes import (
     said_equal,
     with_equal_sizes,
 )
+from otimes.proofs.documents.verdicts.shape_doubts import of_a_dot, of_an_identity
 from otimes.proofs.documents.verdicts.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
@@ -208,7 +209,16 @@ class ShapeConflicts:
             for e in names
             if any(slot.kind in ("number", "label") for slot in e.sub)
             or (len(e.sub) == 1 and e.sub[0].text in sizes)
-        )
+        ) or any(symbols.lookup(e)[0] == key and self._is_marked_otherwise(e) for e in names)
+
+    def _is_marked_otherwise(self, name: Name) -> bool:
+        """Return whether a symbol has a number or a label above, and was declared with another."""
+        if self.context.has_exponent(name):
+            return False
+        said = self.context.declarations_of(self.context.symbols_at(0).lookup(name)[0])
+        above = {(s.kind, s.text) for s in name.sup if s.kind in ("number", "label")}
+        others = [{(s.kind, s.text) for s in d.name.sup} for d in said if d.name is not None]
+        return bool(above and others) and not any(above <= other for other in others)
 
     def _is_example(self, terms: Sequence[Node], line: int) -> bool:
         """Return whether sizes are numbers beside named sizes, or entries are given as numbers."""
@@ -251,6 +261,8 @@ class ShapeConflicts:
             or self._of_an_action(terms, line)
             or self._of_a_function(terms, line)
             or self._of_a_rule(terms, line, source)
+            or of_an_identity(terms, self.context.symbols_at(line))
+            or of_a_dot(terms)
         )
         if why:
             return replace(found, verdict="undecided", why=f"{error}{why}")
