@@ -162,6 +162,7 @@ IS_WORD = re.compile(
 )
 WORD_OF = re.compile(rf"(?:\s+(?!and\b|or\b|but\b|with\b)\w+){{0,2}}\s+{LIST}")
 MOST_WORDS = 20  # of one kind in a sentence that are read
+SENTENCE = re.compile(r"(?:[^.!?\n\\|]|\n(?!\s*\n)|[.!?](?!\s)|\\(?!\\)|\|(?![ \t]*\n))+")
 NEAR = 200  # characters within which a symbol is beside a word by grammar
 BY_ROWS = r"(?:row[- ]?wise|row by row|(?:to|of|in) (?:each|every) row)\b"
 BY_COLUMNS = r"(?:column[- ]?wise|column by column|(?:to|of|in) (?:each|every) column)\b"
@@ -615,8 +616,11 @@ def _line(prose: Prose, match: re.Match[str]) -> int:
 
 
 def _words(prose: Prose) -> Iterator[Word]:
-    """Yield the words for hypotheses, with the symbols of the same sentence before and after."""
-    for sentence in re.finditer(r"(?:[^.!?\n]|\n(?!\s*\n)|[.!?](?!\s))+", prose.text):
+    """Yield the words for hypotheses, with the symbols of the same sentence before and after.
+
+    A row of a table is a sentence.
+    """
+    for sentence in SENTENCE.finditer(prose.text):
         every = cache(partial(prose.subjects, sentence[0]))
         for word, pattern in HYPOTHESES.items():
             for found in islice(pattern.finditer(sentence[0]), MOST_WORDS):

@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from itertools import chain
 
 from otimes.algebra.notation.symbols import Declared, key_of
-from otimes.algebra.notation.tree import Apply, Name, Node, Norm, bare, latex, walk
+from otimes.algebra.notation.tree import (
+    Apply,
+    Name,
+    Node,
+    Norm,
+    Product,
+    Tensor,
+    bare,
+    latex,
+    walk,
+)
 from otimes.proofs.documents.proving.bounds import RANKS, of_rank
 from otimes.proofs.documents.proving.scalar_examples import different, exceeding
 from otimes.proofs.documents.reporting.found import Found
@@ -16,6 +26,7 @@ from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 
 # Words for what a rank is where it is as large as it can be.
 FULL = re.compile(r"\b(?:full|generic\w*|independent|almost|typical\w*|exactly)\b", re.IGNORECASE)
+RANK = re.compile(r"\brank\b", re.IGNORECASE)
 INVERTIBLE = re.compile(r"\b(?:invertible|non-?singular)\b", re.IGNORECASE)
 
 
@@ -30,6 +41,8 @@ def exceeded(context: Context, left: Node, right: Node, line: int) -> Found | No
     if not (_of_ranks(sides) or all(_matrices(side, context, line) for side in sides)):
         return None
     if any(is_bound(side, context, line) for side in sides) or may_be_full(context, line):
+        return None
+    if _of_elsewhere(used, context, line) or _has_a_rank(sides, context, line):
         return None
     shown = exceeding(*sides, context.symbols_at(line))
     return _refuted(f"it is false at exact numbers: {shown}", used) if shown else None
@@ -48,6 +61,8 @@ def unequal(context: Context, left: Node, right: Node, line: int) -> Found | Non
         return None
     if any(is_bound(side, context, line) for side in sides):
         return None
+    if _of_elsewhere(used, context, line) or _has_a_rank(sides, context, line):
+        return None
     shown = different(*sides, context.symbols_at(line))
     return _refuted(f"the sides are {shown}", used) if shown else None
 
@@ -56,6 +71,23 @@ def _is_beyond(node: Node) -> bool:
     """Return whether a term is a rank, a determinant or a norm, which equations are not about."""
     of = node.function.base if isinstance(node, Apply) else ""
     return of == "det" or of in RANKS or isinstance(node, Norm)
+
+
+def _has_a_rank(sides: Sequence[Node], context: Context, line: int) -> bool:
+    """Return whether words speak of ranks near a statement that has none: “let M have rank one”."""
+    return bool(RANK.search(context.words_near(line))) and not _of_ranks(sides)
+
+
+def _of_elsewhere(used: dict[str, Definition], context: Context, line: int) -> bool:
+    """Return whether a definition is of another section, or of a symbol that is declared since."""
+    for each in used.values():
+        if not context.in_scope(each.line, line):
+            return True
+        keys = {key_of(e) for e in walk(each.lhs) if isinstance(e, Name)}
+        later = [d.line for key in keys for d in context.declarations_of(key)]
+        if any(each.line < at <= line for at in later):
+            return True
+    return False
 
 
 def _refuted(why: str, used: dict[str, Definition]) -> Found:
@@ -89,16 +121,20 @@ def with_definitions(
 
 
 def is_bound(node: Node, context: Context, line: int) -> bool:
-    """Return whether a symbol of a term is defined, or occurs in an earlier hypothesis."""
+    """Return whether a symbol of a term is defined, or occurs in an earlier hypothesis.
+
+    How ⊗ acts binds none, and what is said of `A^h` says nothing of `A`.
+    """
     names = {e for e in walk(node) if isinstance(e, Name)}
     mine = {key_of(e) for e in names}
+    plain = {key_of(e) for e in names if not e.sup}
     about = {
         key_of(e)
         for each in context.hypotheses
-        if each.declared or _line(each) <= line
+        if (each.declared or _line(each) <= line) and not _acts(each)
         for side in (each.lhs, each.rhs)
         for e in walk(side)
-        if isinstance(e, Name)
+        if isinstance(e, Name) and not (e.sup and key_of(e) in plain)
     }
     symbols = context.symbols_at(line)
     for word, keys, _ in context.words:
@@ -106,6 +142,14 @@ def is_bound(node: Node, context: Context, line: int) -> bool:
         about |= {key for key in keys if square or _may_be_square(symbols.known.get(key))}
     defined = {text for e in names for text in (latex(e),) if text in context.definitions}
     return bool(defined or context.instances([node]) or mine & about)
+
+
+def _acts(given: Hypothesis) -> bool:
+    r"""Return whether a hypothesis says how ⊗ acts: `(A \otimes W) x = A x W^\top`."""
+    sides = [bare(side) for side in (given.lhs, given.rhs)]
+    return any(
+        isinstance(side, Product) and isinstance(bare(side.factors[0]), Tensor) for side in sides
+    )
 
 
 def _may_be_square(known: Declared | None) -> bool:

@@ -113,3 +113,32 @@ def test_statements_about_any_matrices(claim: str, verdict: str) -> None:
 def test_what_is_supposed_or_said_of_a_matrix_refutes_nothing(words: str) -> None:
     last = check_text(SHAPES + words % r"\|A\|_F \le \|A\|_2").equations[-1]
     assert last.verdict == "undecided", last.why
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (
+            "\n\n| symbol | meaning |\n|---|---|\n| $P$ | a pattern; its rows sum to one |\n"
+            "| $A$ | any matrix |\n\n"
+        ),
+        r"With heads, $A^h \mathbf{1} = \mathbf{1}$. ",
+        r"As a map, $(A \otimes W) x = A x W^\top$ for $x \in \mathbb{R}^{n \times d}$. ",
+    ],
+)
+def test_what_is_said_of_other_symbols_binds_no_matrix(said: str) -> None:
+    claim = r"$\det(A \otimes W) = \det(A)^n \det(W)^d$"
+    last = check_text(f"{SHAPES}{said}Now {claim}.").equations[-1]
+    assert last.verdict == "refuted", last.why
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        r"Let $M \in \mathbb{R}^{n \times n}$ have rank one.",
+        "\n\n## Norms\n\nLet $M$ have rank one.",
+    ],
+)
+def test_a_definition_of_another_matrix_of_the_name_refutes_nothing(said: str) -> None:
+    text = f"{SHAPES}Let $M = A + B$.\n{said} Then $\\|M\\|_F \\le \\|M\\|_2$."
+    assert check_text(text).equations[-1].verdict == "undecided"
