@@ -36,6 +36,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.algebra.notation.vocabulary import ELEMENTWISE, SOFTMAX
 from otimes.proofs.documents.proving.bounds import RANKS
 
 SEED = 0
@@ -157,6 +158,17 @@ def _drawn(terms: Sequence[Any]) -> Iterator[tuple[Assignment, str]]:
         yield numbers, f"{at}, at matrices of these sizes"
 
 
+def has_open_function(node: Node) -> bool:
+    r"""Return whether a function of a term is any function, of which a text may say more.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> [has_open_function(parse_formula(x)[0].terms[0]) for x in (r"\phi(x) + y", r"\tanh(x)")]
+    [True, False]
+    """
+    functions = [e.function for e in walk(node) if isinstance(e, Apply)]
+    return any(each.base not in KNOWN or each.marks for each in functions)
+
+
 class _Undefined(ValueError):
     """A value is undefined at some numbers: the logarithm of a negative one."""
 
@@ -195,6 +207,8 @@ class _Scalar:
     def _note(self, node: Node) -> Any:
         """Note a term of the language, and return it."""
         text = latex(bare(node))
+        if has_open_function(node):
+            raise ValueError(text)
         if text not in self.terms:
             read = elaborate([node], self.symbols)
             if read.doubts or read.undeclared:
@@ -367,3 +381,4 @@ OF_NUMBERS: dict[str, Callable[[Sequence[Value]], Value]] = {
     "log": _log,
     "ln": _log,
 }
+KNOWN = {*OF_MATRICES, *OF_NUMBERS, *ELEMENTWISE, *SOFTMAX, "diag", "Diag", "vec", "vecr", "vecc"}

@@ -39,6 +39,7 @@ from otimes.proofs.documents.proving.bounds import (
 )
 from otimes.proofs.documents.proving.norm_quotients import cleared, is_norm
 from otimes.proofs.documents.proving.questions import decide
+from otimes.proofs.documents.proving.scalar_examples import has_open_function
 from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.verdicts.approximations import rounded, value_of, with_error
@@ -308,7 +309,7 @@ def _kind(norm: Node) -> str:
 def _by_squares(context: Context, left: Node, right: Node, line: int) -> Found | None:
     """Return exact numbers at which a product of Frobenius norms is larger than another."""
     squares = [_squared(side) for side in (left, right)]
-    if None in squares:
+    if None in squares or has_open_function(left) or has_open_function(right):
         return None
     try:
         read = elaborate([side for side in squares if side], context.symbols_at(line))

@@ -142,3 +142,19 @@ def test_what_is_said_of_other_symbols_binds_no_matrix(said: str) -> None:
 def test_a_definition_of_another_matrix_of_the_name_refutes_nothing(said: str) -> None:
     text = f"{SHAPES}Let $M = A + B$.\n{said} Then $\\|M\\|_F \\le \\|M\\|_2$."
     assert check_text(text).equations[-1].verdict == "undecided"
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict"),
+    [
+        (r"\|\phi(x)\|_2 \le \|x\|_2", "undecided"),  # phi may be 1-Lipschitz
+        (r"\|\phi(A)\|_F \le \|A\|_F", "undecided"),
+        (r"\|\mathrm{ReLU}(x)\|_2 \le \|x\|_2", "undecided"),
+        (r"\|\mathrm{ReLU}(x)\|_2 \ge \|x\|_2", "refuted"),
+        (r"\|\mathrm{ReLU}(A)\|_F \ge \|A\|_F", "refuted"),
+        (r"\|\tanh(x)\|_2 \le \|x\|_2", "undecided"),
+    ],
+)
+def test_a_function_that_may_be_any_refutes_nothing(claim: str, verdict: str) -> None:
+    text = rf"{SHAPES}Let $\phi$ be a function that acts on each entry. Then ${claim}$."
+    assert check_text(text).equations[-1].verdict == verdict
