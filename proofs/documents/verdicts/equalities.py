@@ -74,6 +74,7 @@ from otimes.proofs.documents.verdicts.circumstances import (
 )
 from otimes.proofs.documents.verdicts.false_claims import ASSUMPTION, COMMUTE, DIFFER
 from otimes.proofs.documents.verdicts.qualified import OTHER_CASE, Link, Qualified
+from otimes.proofs.documents.verdicts.usual_members import by_usual_members
 
 ZEROS = ("0", r"\mathbf{0}", r"\vec{0}")
 SO_THAT = re.compile(r"\b(?:so that|so|hence|thus|therefore)[\s$]*\Z", re.IGNORECASE)
@@ -331,6 +332,9 @@ class Equalities(Qualified):
         entries = self._softmax_by_entries(link)
         if entries is not None:
             return entries
+        entry = self._entry_by_members(link) if link.k == 0 else None
+        if entry is not None:
+            return entry
         stacked = self._stacked(link.item, link.left, link.right) if link.k == 0 else None
         if stacked is not None:
             return stacked
@@ -352,6 +356,19 @@ class Equalities(Qualified):
         if restated is not None:
             return restated
         return None
+
+    def _entry_by_members(self, link: Link) -> Found | None:
+        """Return the verdict on an entry by rows and columns that nothing declares, or None."""
+        judged = partial(self.judge.claim, line=link.item.line, source=link.item.formula.tex)
+        found = by_usual_members(self.context, link.left, link.right, link.item.line, judged)
+        after = has_condition_after(self.document, link.item.formula)
+        doubted = doubted_by(link.words) or is_conditional(link.words) or after
+        said = self.context.instances([link.left]).get(latex(bare(link.left)))
+        if found is not None and found.is_wrong and said is not None:
+            apart = not self.context.in_scope(said.line, link.item.line)
+            other = apart or self._is_of_another_case(link.item, found, said.line)
+            return None if doubted or other else replace(found, against=(said.line,))
+        return found
 
     def _softmax_by_entries(self, link: Link) -> Found | None:
         """Return the verdict on a softmax as a quotient of exponentials, or None."""
