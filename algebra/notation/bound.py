@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from otimes.algebra.notation.affine import affine, ends_of, first_values
@@ -35,15 +35,47 @@ class Bindings:
         return end_of(e, self.ends | {*bound}, self.sizes, bound, self.from_zero)
 
 
-def bindings_of(terms: Iterable[Node], sizes: Collection[str] = ()) -> Bindings:
-    """Return which slots are bound somewhere in terms that belong together."""
+def bindings_of(
+    terms: Iterable[Node], sizes: Collection[str] = (), general: bool = False
+) -> Bindings:
+    """Return which slots are bound somewhere in terms that belong together.
+
+    `general`: some of them are hypotheses, whose free indices stand for all their values. Then what
+    has the free index of a member of a family is one, too: `V^h` of `M^h = V^h O^h`.
+    """
     terms = [*terms]
     ends = (letters_in(terms) | ends_apart(terms)) - {*sizes}
     found = Bindings(ends=ends, sizes=frozenset(sizes), from_zero=first_values(terms) == {"0"})
     for term in terms:
         _collect(term, frozenset(), found)
     found.runs_to = frozenset(ends_of(terms) - found.letters - found.sizes)
+    if general:
+        _close(terms, found)
     return found
+
+
+def _close(terms: Iterable[Node], found: Bindings) -> None:
+    """Add the places of the free indices that members of families have."""
+    free = [each for term in terms for each in _free(term, frozenset())]
+    letters, before = set[str](), -1
+    while len(letters) != before:
+        before = len(letters)
+        letters |= {at for key, place, at in free if place in found.places.get(key, ())}
+        for key, place, at in free:
+            if at in letters:
+                found.places.setdefault(key, set()).add(place)
+
+
+def _free(node: Node, bound: frozenset[str]) -> Iterator[tuple[str, Place, str]]:
+    """Yield the free indices of the symbols of a term, with their places."""
+    if isinstance(node, Indexed):
+        bound |= {*node.indices}
+    if isinstance(node, Name):
+        for place, slot in slots_at(node):
+            if slot.kind == "index" and slot.text not in bound:
+                yield key_of(node), place, slot.text
+    for child in children(node):
+        yield from _free(child, bound)
 
 
 def _collect(node: Node, bound: frozenset[str], found: Bindings) -> None:

@@ -27,11 +27,13 @@ from otimes.algebra.notation.derivatives import in_either_shape
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.entries import has_plain_entries, read_as_entries, with_entries
 from otimes.algebra.notation.functions import Functions
+from otimes.algebra.notation.generality import fixed_symbol
 from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
     Declared,
     Symbols,
     default,
+    text_of,
 )
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -224,7 +226,7 @@ def _upright(
 
     Raises WrongSide if the terms conform only where what is said to be a column is a row.
     """
-    bindings = bindings_of(terms, symbols.sizes())
+    bindings = bindings_of(terms, symbols.sizes(), general=bool(starts))
     made = partial(_Elaborator, terms, symbols, source, bindings, starts=starts, turned=turned)
     vectors = {e for term in terms for e in walk(term) if _is_open_vector(e, symbols)}
     if not vectors:
@@ -506,6 +508,8 @@ class _Elaborator(Functions):
         terms: list[Any] = []
         for start, end in pairwise([0, *ends]):
             terms += self._built(found[start:end])
+            if start:
+                self._check_generality(self.nodes[start:end], terms[start:end])
         self._doubt_related()
         shapes = {key: shape for key, (shape, _) in self.shapes.items()}
         solved = {
@@ -514,6 +518,13 @@ class _Elaborator(Functions):
         }
         doubts = list(dict.fromkeys(self.doubts))
         return Elaborated(terms, doubts, self.names, self.undeclared, solved)
+
+    def _check_generality(self, nodes: Sequence[Node], terms: Sequence[Any]) -> None:
+        """Refuse a hypothesis in which an index is free, and part of the name of a symbol."""
+        name = fixed_symbol(nodes, terms, lambda e: self._named(text_of(e), False))
+        if name is not None:
+            why = f"{self.quoted(name)} has an index, and is not known to be one of a family"
+            raise NotationError(f"{why}: declare it with its index", name.span)
 
     def _built(self, group: list[Typed]) -> list[Any]:
         """Return the sides of one equation, all matrices of one shape or all numbers."""
