@@ -134,7 +134,7 @@ def is_bound(node: Node, context: Context, line: int) -> bool:
         if (each.declared or _line(each) <= line) and not _acts(each)
         for side in (each.lhs, each.rhs)
         for e in walk(side)
-        if isinstance(e, Name) and not (e.sup and key_of(e) in plain)
+        if isinstance(e, Name) and not (_has_index_above(e) and key_of(e) in plain)
     }
     symbols = context.symbols_at(line)
     for word, keys, _ in context.words:
@@ -142,6 +142,11 @@ def is_bound(node: Node, context: Context, line: int) -> bool:
         about |= {key for key in keys if square or _may_be_square(symbols.known.get(key))}
     defined = {text for e in names for text in (latex(e),) if text in context.definitions}
     return bool(defined or context.instances([node]) or mine & about)
+
+
+def _has_index_above(name: Name) -> bool:
+    """Return whether a symbol has a head or a layer above, and no power: `A^h`."""
+    return any(slot.kind == "index" for slot in name.sup)
 
 
 def _acts(given: Hypothesis) -> bool:

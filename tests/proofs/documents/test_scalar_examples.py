@@ -158,3 +158,8 @@ def test_a_definition_of_another_matrix_of_the_name_refutes_nothing(said: str) -
 def test_a_function_that_may_be_any_refutes_nothing(claim: str, verdict: str) -> None:
     text = rf"{SHAPES}Let $\phi$ be a function that acts on each entry. Then ${claim}$."
     assert check_text(text).equations[-1].verdict == verdict
+
+
+def test_a_power_of_a_matrix_that_is_said_to_vanish_binds_it() -> None:
+    text = rf"{SHAPES}If $A^2 = 0$, then $A$ is nilpotent.\n\nSo $\mathrm{{rank}}(A) \le n / 2$."
+    assert check_text(text).equations[-1].verdict == "undecided"
