@@ -141,7 +141,7 @@ SYSTEM = re.compile(
 )
 BOTH_SIDES = re.compile(r"\b(?:both|each|the two) sides?\b", re.IGNORECASE)
 NOT_DEFINED = re.compile(
-    r"\b(?:not|never|isn't)\s+(?:be\s+|well-?\s*)?(?:defined|possible|conform\w*|compatible|computed|"
+    r"\b(?:not|never|isn't)\s+(?:even\s+)?(?:be\s+|well-?\s*)?(?:defined|possible|conform\w*|compatible|computed|"
     r"added|multiplied|allowed|valid)\b|\b(?:undefined|cannot|impossible)\b|\bmakes? no sense\b|"
     r"\bnot make sense\b",
     re.IGNORECASE,

@@ -50,6 +50,8 @@ def test_a_term_that_is_called_undefined_is_not_accused() -> None:
     assert [v for _, v in found(f"Explain why the product\n\n$${wide}$$\n\nis not defined.")] == [
         "undecided"
     ]
+    asked = f"In this order, ${wide}$ may not even be defined."
+    assert [v for _, v in found(asked)] == ["undecided"]
     assert [v for _, v in found(f"The product is\n\n$${wide}$$\n\nand it is short.")] == ["shape"]
 
 
