@@ -18,6 +18,7 @@ from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
     Derivative,
     Dots,
+    Indexed,
     Name,
     Node,
     Product,
@@ -63,6 +64,7 @@ from otimes.proofs.documents.verdicts.suspects import Use
 from otimes.proofs.documents.verdicts.wrong_declarations import Judged
 from otimes.proofs.documents.verdicts.wrong_definitions import EQUALS, USED, WrongDefinitions
 
+UNEQUAL = re.compile(r"\s*(\w)\s*\\(?:ne|neq)\s*(\w)\s*")  # below a sum
 MOST_WORK = 300.0  # units of work for the equations of one document
 SPENT = "the work for one document is used up by the equations before: check it in several files"
 TRANSPOSED = re.compile(
@@ -157,6 +159,7 @@ class LinkChecker(Equalities):
                     found = Found("undecided", SPENT) if spent else self.link(item, statement, k)
                     found = found and self._unless_declared_again(item, statement, k, found)
                     found = found and self._unless_sums_are_alike(item, statement, k, found)
+                    found = found and _unless_over_pairs(statement, k, found)
                     sides = statement.terms[k : k + 2]
                     found = found and unless_said_elsewhere(self.judge, found, sides, item.line)
                 except RecursionError:
@@ -351,6 +354,7 @@ class LinkChecker(Equalities):
             if circuit not in symbols.known and "d" in symbols.sizes():
                 symbols.known[circuit] = Declared("matrix", ("d",), ("d",))
         found = self.judge.shapes([term], item.line, item.formula.tex, symbols)
+        found = found and self.judge.of_this_section(found, [term], item.line)
         if found is not None and is_called_undefined(self.document, item.formula):
             found = replace(found, verdict="undecided", why=f"{found.why}, as the text may say")
         if found is None:
@@ -397,6 +401,9 @@ class LinkChecker(Equalities):
         source = item.formula.tex
         if relation in (r"\in", r"\notin"):
             return self._membership(item, statement, k) if isinstance(right, Space) else None
+        if relation == r"\mapsto":
+            shape = self.judge.shapes([right], item.line, source)
+            return shape or Found("definition", "it says what a function maps to what")
         if relation in DEFINES:
             return self._definition(item, left, right, always=True)
         if relation in EQUALS:
@@ -465,6 +472,26 @@ class LinkChecker(Equalities):
             if kind == "matrix" and key not in symbols.known:
                 self.context.declared.append((key, Declared("matrix", *shape, item.line)))
         return Found("definition", "the shape is as it is said")
+
+
+def _unless_over_pairs(statement: Statement, k: int, found: Found) -> Found:
+    r"""Return a verdict, undecided where a sum may run over pairs: `\sum_{i \ne j} a_{ij} = s`.
+
+    It does if the other side has no j.
+    """
+    if not found.is_wrong:
+        return found
+    sides = statement.terms[k], statement.terms[k + 1]
+    for one, other in (sides, sides[::-1]):
+        for e in walk(one):
+            if not isinstance(e, Indexed) or len(e.indices) > 1:
+                continue
+            pair = UNEQUAL.fullmatch(e.lower)
+            slots = [slot.text for n in walk(other) if isinstance(n, Name) for slot in n.sub]
+            if pair is not None and pair[2] not in slots:
+                why = f"the sum may run over {pair[1]} and {pair[2]}"
+                return replace(found, verdict="undecided", why=why)
+    return found
 
 
 def _replaced_in(text: str, put: dict[str, str]) -> str:

@@ -80,3 +80,32 @@ def test_a_worked_number_is_none_of_a_general_claim() -> None:
     example = "Take $P = \\begin{bmatrix} 1 & 1 \\\\ 0 & 1 \\end{bmatrix}$.\n\n"
     claim = "The projection satisfies $P (I - P) = 0$."
     assert check_text(said + example + claim).equations[-1].verdict != "refuted"
+
+
+def test_a_term_of_letters_that_another_section_declares_is_not_accused() -> None:
+    text = (
+        "# Rows\n\n"
+        r"Let $X \in \mathbb{R}^{n \times d}$."
+        "\n\n# SVD\n\n"
+        r"Let $U, R \in \mathbb{R}^{d \times r}$."
+        "\n\n# RoPE\n\n"
+        r"Let $B \in \mathbb{R}^{h \times d}$. There is one circuit, $B^\top R_{n-m} B$."
+    )
+    assert not [e for e in check_text(text).equations if e.is_wrong]
+
+
+def test_a_map_is_no_equation() -> None:
+    text = (
+        r"Let $W \in \mathbb{R}^{m \times d}$, $x \in \mathbb{R}^d$. The map $x \mapsto W x$, or "
+    )
+    found = check_text(text + r"$x \mapsto W W x$.").equations[-2:]
+    assert [each.verdict for each in found] == ["definition", "shape"]
+
+
+@pytest.mark.parametrize(
+    ("right", "verdict"),
+    [(r"\|G\|_F^2 - \mathrm{tr}(G)", "undecided"), (r"\sum_{i} G_{ij}^2 + G_{jj}^2", "refuted")],
+)
+def test_a_sum_over_unequal_indices_may_be_over_pairs(right: str, verdict: str) -> None:
+    text = r"Let $G \in \mathbb{R}^{n \times n}$. Then $\sum_{i \ne j} G_{ij}^2 = "
+    assert check_text(f"{text}{right}$.").equations[-1].verdict == verdict
