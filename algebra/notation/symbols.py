@@ -123,7 +123,7 @@ class Symbols:
 
     def lookup(self, name: Name) -> tuple[str, Declared | None]:
         """Return the key under which a symbol is declared, and what it stands for."""
-        if self.split and key_of(name) in self.split:
+        if self.split and not self.split.isdisjoint(keys(name)):
             full = full_key(name)
             return (full, self.known[full]) if full in self.known else self._alike(name)
         if self.printed and (exact := self._exactly(name)) is not None:

@@ -477,7 +477,7 @@ class LinkChecker(Equalities):
 def _unless_over_pairs(statement: Statement, k: int, found: Found) -> Found:
     r"""Return a verdict, undecided where a sum may run over pairs: `\sum_{i \ne j} a_{ij} = s`.
 
-    It does if the other side has no j.
+    It does if the other side has no j, and what is summed has one.
     """
     if not found.is_wrong:
         return found
@@ -487,11 +487,14 @@ def _unless_over_pairs(statement: Statement, k: int, found: Found) -> Found:
             if not isinstance(e, Indexed) or len(e.indices) > 1:
                 continue
             pair = UNEQUAL.fullmatch(e.lower)
-            slots = [slot.text for n in walk(other) if isinstance(n, Name) for slot in n.sub]
-            if pair is not None and pair[2] not in slots:
+            if pair is not None and pair[2] in _subscripts(e.body) - _subscripts(other):
                 why = f"the sum may run over {pair[1]} and {pair[2]}"
                 return replace(found, verdict="undecided", why=why)
     return found
+
+
+def _subscripts(node: Node) -> set[str]:
+    return {slot.text for e in walk(node) if isinstance(e, Name) for slot in e.sub}
 
 
 def _replaced_in(text: str, put: dict[str, str]) -> str:

@@ -146,3 +146,15 @@ $Y = N^{-1} X G$. For an orthogonal $R \in \mathbb{R}^{d \times d}$ norms do not
 def test_what_is_defined_with_dots_stands_for_itself(product: str, verdict: str) -> None:
     """Nor does what does not change deny anything."""
     assert found(f"{NORMED}$N^{{-1}} (X R) ({product}) = Y W$.")[-1] == verdict
+
+
+@pytest.mark.parametrize("style", ["b", r"\mathbf{b}", r"\boldsymbol{b}"])
+def test_two_biases_are_told_apart_by_their_indices_in_any_style(style: str) -> None:
+    text = (
+        r"Let $r \in \mathbb{R}^{1 \times e}$, $C \in \mathbb{R}^{e \times F}$, "
+        rf"${style}_e \in \mathbb{{R}}^{{1 \times F}}$ and ${style}_d \in "
+        rf"\mathbb{{R}}^{{1 \times e}}$. Then $f = (r - {style}_d) C + {style}_e$, and "
+        rf"$g = (r - {style}_e) C + {style}_d$."
+    )
+    verdicts = [each.verdict for each in check_text(text).equations[-2:]]
+    assert verdicts == ["definition", "shape"]
