@@ -28,6 +28,7 @@ from otimes.algebra.notation.dimensions import ONE, Shape, Size, Unknown
 from otimes.algebra.notation.entries import has_plain_entries, read_as_entries, with_entries
 from otimes.algebra.notation.functions import Functions
 from otimes.algebra.notation.generality import fixed_symbol
+from otimes.algebra.notation.numbered import Found, in_several_shapes
 from otimes.algebra.notation.slices import TURNS, Turned, has_slices
 from otimes.algebra.notation.symbols import (
     Declared,
@@ -63,6 +64,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.algebra.notation.turns import turns_of
 from otimes.algebra.notation.typed import (
     Elaborated,
     FormulaShapeError,
@@ -100,7 +102,16 @@ def elaborate(
     KroneckerProduct(A*C, B*D)
     """
     named = _acted(with_small_ends(terms, symbols.sizes()), symbols, source, starts)
-    return in_either_shape(lambda each: _elaborated(each, symbols, source, starts), named)
+    return _in_either_way(partial(_elaborated, source=source, starts=starts), named, symbols)
+
+
+def _in_either_way(
+    read: Callable[[Sequence[Node], Symbols], Found], terms: Sequence[Node], symbols: Symbols
+) -> Found:
+    """Return what `read` makes of terms with the shapes that conform, where there is a choice."""
+    return in_either_shape(
+        lambda each: in_several_shapes(partial(read, each), each, symbols), terms
+    )
 
 
 def _elaborated(
@@ -127,7 +138,7 @@ def shape_error(terms: Sequence[Node], symbols: Symbols, source: str = "") -> st
         return None
     terms = _acted(terms, symbols, source)
     try:
-        in_either_shape(lambda each: _oriented(each, symbols, source).infer_all(), terms)
+        _in_either_way(partial(_inferred, source=source), terms, symbols)
     except FormulaShapeError as error:
         return str(error) if is_plain(error) else None
     except NotationError:
@@ -150,7 +161,7 @@ def is_plain(error: FormulaShapeError) -> bool:
 def check_shapes(terms: Sequence[Node], symbols: Symbols, source: str = "") -> None:
     """Raise FormulaShapeError where the shapes of terms, equal by the formula, do not conform."""
     terms = _acted(terms, symbols, source)
-    in_either_shape(lambda each: _check_shapes(each, symbols, source), terms)
+    _in_either_way(partial(_check_shapes, source=source), terms, symbols)
 
 
 def _acted(
@@ -172,9 +183,13 @@ def _acted(
     return as_actions(terms, symbols, conform)
 
 
+def _inferred(terms: Sequence[Node], symbols: Symbols, source: str) -> None:
+    _oriented(terms, symbols, source).infer_all()
+
+
 def _check_shapes(terms: Sequence[Node], symbols: Symbols, source: str) -> None:
     try:
-        _oriented(terms, symbols, source).infer_all()
+        _inferred(terms, symbols, source)
     except FormulaShapeError as error:
         if _by_entries(terms, symbols, source) is None:
             raise _certain(error, terms, symbols, source) from None
@@ -203,14 +218,14 @@ def _oriented(
     if not has_slices(terms):
         return _upright(terms, symbols, source, starts)
     fitting = []
-    for turned in TURNS:
+    for turned in (turns := turns_of(terms, symbols)):
         try:
             trial = _upright(terms, symbols, source, starts, turned)
             trial.infer_all()
         except (FormulaShapeError, Undeclared):
             continue
         fitting.append(trial)
-        if turned == TURNS[0]:
+        if turned == TURNS[0] or turns is not TURNS:  # in an order
             break
     return fitting[0] if len(fitting) == 1 else _upright(terms, symbols, source, starts, TURNS[0])
 

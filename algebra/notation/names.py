@@ -20,6 +20,7 @@ from otimes.algebra.language.linear import (
 from otimes.algebra.notation.affine import Difference, affine, difference, fractional
 from otimes.algebra.notation.bound import Bindings, Place, slots_at
 from otimes.algebra.notation.dimensions import ONE, Shape, Size, Solver, Unknown
+from otimes.algebra.notation.numbered import has_own_shape
 from otimes.algebra.notation.slices import Turned, places_of, sliced
 from otimes.algebra.notation.symbols import (
     SIZE_LETTERS,
@@ -436,12 +437,13 @@ class Names(ABC):
         return self._matrix_symbol(e, text, shape, known, indices)
 
     def _shape_of(self, e: Name, key: str, text: str, known: Declared) -> Shape:
-        if known.kind == "matrix" and (known.rows or known.cols or known.line):
+        apart = known.kind == "matrix" and self.symbols.by_number and has_own_shape(e, known)
+        if known.kind == "matrix" and not apart and (known.rows or known.cols or known.line):
             self.shapes[key] = ((known.rows, known.cols), known)
             return known.rows, known.cols
         if known.kind == "vector" and isinstance(self.side, tuple):
             return self._as_turned(known)
-        own = key if known.kind == "vector" or not e.sup else text
+        own = text if apart or (e.sup and known.kind != "vector") else key
         if own not in self.shapes:
             shape: Shape = (self.solver.fresh(), self.solver.fresh())
             if known.kind == "column":

@@ -28,9 +28,22 @@ from otimes.algebra.notation.typed import Typed
 ALL = frozenset((":", r"\cdot", r"\bullet", "*"))  # alone in one of two places
 LETTER = re.compile(r"[a-z]|\\ell")
 FIRST = re.compile(r"[01]?:(\w+|\\ell|\w+_\{?\w+\}?)")
-Turned = tuple[bool, bool]
-# Whether rows are meant as columns, and columns as rows: first as they are.
-TURNS: tuple[Turned, ...] = ((False, False), (False, True), (True, False), (True, True))
+AS_ROW, AS_COLUMN = " was read as a row", " was read as a column"
+
+
+class Turned(NamedTuple):
+    """Whether rows are meant as columns, and columns as rows.
+
+    `chosen` are the only rows that are, None for all; of those in `doubt` no text says how.
+    """
+
+    rows: bool
+    columns: bool
+    chosen: tuple[Node, ...] | None = None
+    doubt: tuple[Node, ...] = ()
+
+
+TURNS = tuple(Turned(rows, columns) for rows in (False, True) for columns in (False, True))
 
 
 class _Chosen(NamedTuple):
@@ -97,6 +110,11 @@ def turnable(terms: Sequence[Node]) -> list[str]:
     return max(kinds, key=len)
 
 
+def is_among(e: Node, chosen: Sequence[Node] | None) -> bool:
+    """Return whether a part of a formula is one of those chosen; None stands for all parts."""
+    return chosen is None or any(e is each for each in chosen)
+
+
 def as_slots(select: str) -> tuple[Slot, ...]:
     """Return a selection as the slots of an entry of a term in brackets.
 
@@ -130,10 +148,14 @@ def sliced(reader: Any, e: Name | Entry, whole: Typed) -> Typed:
 
     row = left is not None and left.single and right is None
     column = right is not None and right.single and left is None
-    turned = reader.turned or (False, False)
-    if (row and turned[0]) or (column and turned[1]):
-        if len(turnable(reader.nodes)) > 1:  # each may be turned by itself
-            reader.doubts.append(f"{reader.quoted(e)} was taken as a {'column' if row else 'row'}")
+    turned = reader.turned or TURNS[0]
+    turn = (row and turned.rows and is_among(e, turned.chosen)) or (column and turned.columns)
+    if is_among(e, turned.doubt):
+        reader.doubts.append(f"{reader.quoted(e)}{AS_COLUMN if turn else AS_ROW}")
+    elif turn and turned.chosen is None and len(turnable(reader.nodes)) > 1:
+        was = f"was taken as a {'column' if row else 'row'}"  # each may be turned by itself
+        reader.doubts.append(f"{reader.quoted(e)} {was}")
+    if turn:
         return Typed((cols, rows), lambda: Transpose(build()), e.span)
     return Typed((rows, cols), build, e.span)
 

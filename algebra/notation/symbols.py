@@ -75,6 +75,8 @@ class Symbols:
     `families` are keys of matrices that two indices number: `X_{ij}` is transposed, so no entry.
     `printed`: whether the notation is also that of the printers, in which `e_i` is a one-hot column
     and `M_n` the causal mask (`otimes.algebra.notation.printed`).
+    `by_number`: whether matrices W_1 and W_2 of which nothing is declared have shapes of their own.
+    `sides` is what a text takes rows of a matrix for, by their keys: "row", "column" or "either".
     """
 
     known: dict[str, Declared] = field(default_factory=dict)
@@ -93,6 +95,8 @@ class Symbols:
     families: set[str] = field(default_factory=set)
     acts: dict[tuple[Size, Size], str] = field(default_factory=dict)
     apart: set[str] = field(default_factory=set)
+    sides: dict[str, str] = field(default_factory=dict)
+    by_number: bool = False
 
     def copy(self) -> Symbols:
         """Return symbols to which more can be added without changing these."""
@@ -113,6 +117,8 @@ class Symbols:
             set(self.families),
             dict(self.acts),
             set(self.apart),
+            dict(self.sides),
+            self.by_number,
         )
 
     def side_of(self, known: Declared | None) -> str:

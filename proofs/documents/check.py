@@ -55,6 +55,7 @@ from otimes.proofs.documents.prose.items import (
 from otimes.proofs.documents.prose.notation import Notation, load_notation
 from otimes.proofs.documents.prose.parts_in_words import parts_in
 from otimes.proofs.documents.prose.rows_and_columns import members_in
+from otimes.proofs.documents.prose.rows_as_columns import declare_rows_as_columns
 from otimes.proofs.documents.prose.said import Said
 from otimes.proofs.documents.prose.shift_matrices import shifts_in
 from otimes.proofs.documents.prose.sides import declare_sides
@@ -140,6 +141,7 @@ def _checked(
     context.joins_entries = joins_entries(prose.text, (e.tex for e in document.formulas))
     for member in members_in(prose, items):
         context.members.setdefault(member.name.base, []).append(member)
+    declare_rows_as_columns(context, items)
     context.shifts = shifts_in(prose, ((item.line, item.statements) for item in items))
     shifts = {key_of(shift.name) for shift in context.shifts}  # ones “below the diagonal”
     context.words = [

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sympy import MatrixSymbol
 
 from otimes.algebra.language.linear import FamilyMember
 from otimes.algebra.notation.parser import parse_formula
+from otimes.algebra.notation.slices import AS_COLUMN, AS_ROW
 from otimes.algebra.notation.symbols import Declared, Symbols, default, full_key, keys
 from otimes.algebra.notation.tokens import NotationError
 from otimes.algebra.notation.tree import (
@@ -28,6 +28,7 @@ from otimes.algebra.notation.tree import (
     latex,
     walk,
 )
+from otimes.algebra.notation.typed import Elaborated
 from otimes.proofs.documents.prose.declared_in_words import LIST, LOCALLY, M, Prose
 from otimes.proofs.documents.prose.items import Item
 from otimes.proofs.documents.symbols.context import Context
@@ -80,26 +81,30 @@ def every_side(text: str) -> str:
 
 
 def read_as_rows(
-    terms: Sequence[Any], lhs: Node, rhs: Node, symbols: Symbols
+    read: Elaborated, lhs: Node, rhs: Node, symbols: Symbols
 ) -> tuple[list[str], bool]:
     """Return which vectors of d entries are rows in an equation, and whether a matrix says so.
 
     A vector of d entries is a column, as a rule. What conforms with rows alone is not true of it,
-    unless the document has rows, or a matrix of known shape stands beside it.
+    unless the document has rows, or a matrix of known shape stands beside it. Nor is what conforms
+    only where a row of a matrix is a column, unless the text uses it so.
     """
+    turned = sorted({each for each in read.doubts if each.endswith((AS_ROW, AS_COLUMN))})
+    if turned:
+        return [each.replace(" was read as ", " is ") for each in turned], False
     names = [e for side in (lhs, rhs) for e in walk(side) if isinstance(e, Name)]
     known = {key: one for key, one in map(symbols.lookup, names) if one is not None}
     vectors = {key for key, one in known.items() if one.kind == "vector" and not one.side}
-    parts = {part for term in terms for part in term.atoms(MatrixSymbol, FamilyMember)}
+    parts = {part for term in read.terms for part in term.atoms(MatrixSymbol, FamilyMember)}
     rows = {
         (str(getattr(part, "family", part).name), part.shape[1])
         for part in parts
         if part.shape[0] == 1 != part.shape[1]
     }
-    turned = sorted(row for row in rows if {row[0], row[0].partition("_")[0]} & vectors)
+    as_rows = sorted(row for row in rows if {row[0], row[0].partition("_")[0]} & vectors)
     beside = any(one.kind == "matrix" and one.line for one in known.values())
     sure = beside or symbols.convention == "row"
-    return [f"{name} is a row (1 × {size})" for name, size in turned], sure
+    return [f"{name} is a row (1 × {size})" for name, size in as_rows], sure
 
 
 def declare_sides(prose: Prose, context: Context, items: Iterable[Item]) -> None:

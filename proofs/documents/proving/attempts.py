@@ -14,6 +14,7 @@ from otimes.algebra.decide.decision import Decision
 from otimes.algebra.errors import OtimesError
 from otimes.algebra.language.unicode import unicode_text
 from otimes.algebra.notation.elaborate import elaborate
+from otimes.algebra.notation.slices import AS_COLUMN, AS_ROW
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import Name, Node, is_constant, walk
 from otimes.algebra.notation.typed import Elaborated
@@ -73,6 +74,9 @@ def attempted(
             verdict = decide(read.terms[0], read.terms[1], budget=budget)
         if verdict.status == "refuted" and any(OWN in doubt for doubt in read.doubts):
             verdict = Verdict(Decision("undecided", OPEN))  # ‖x‖ is no number apart from x
+        turned = sorted({each for each in read.doubts if each.endswith((AS_ROW, AS_COLUMN))})
+        if turned:
+            verdict = Verdict(Decision("undecided", turned[0]))
         return verdict, shown(read)
     except OtimesError:
         return None, ""

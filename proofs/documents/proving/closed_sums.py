@@ -52,7 +52,7 @@ def by_recurrence(
         ends = letter and any(end is not None and end.letter == letter for end in sums)
         if not ends or not context.in_scope(said.line, line) or not _from_zero(started):
             continue
-        symbols, zeros = context.symbols_at(line), context.zeros.get(name.base, ())
+        symbols, zeros = context.symbols_at(line), context.zeros(name.base)
         bases = {replace(e, sup=()) for e in walk(rhs) if isinstance(e, Name) and e.sup}
         kinds = {latex(e): symbols.lookup(e)[1] for e in bases}
         powers = {e for e, known in kinds.items() if known is not None and known.kind == "scalar"}

@@ -123,7 +123,6 @@ class Context:
     ahead: dict[str, list[Definition]] = field(default_factory=dict)  # by the symbol
     numbers: dict[str, list[Definition]] = field(default_factory=dict)  # matrices in numbers
     begun: dict[str, list[Name]] = field(default_factory=dict)  # with numbers, by the letter
-    zeros: dict[str, list[Name]] = field(default_factory=dict)  # those that are zero
     parts: Mapping[int, Part] = field(default_factory=dict)  # that words say formulas are
     ones: list[tuple[int, Name]] = field(default_factory=list)  # that words say, by offset
     factorisations: list[Factorisation] = field(default_factory=list)
@@ -270,7 +269,7 @@ class Context:
         if not (self.is_circular(lhs, rhs) or _is_property(lhs, rhs)):
             definition = Definition(lhs, rhs, line)
             self.definitions.setdefault(latex(lhs), []).append(definition)
-            self.begin(lhs, latex(bare(rhs)) == "0")
+            self.begin(lhs)
             if isinstance(lhs, Name) and (is_generic(lhs, ()) or letter_of(lhs)):
                 self.generic.setdefault(key_of(lhs), []).append(definition)
             if isinstance(lhs, Apply) and has_letters(lhs):
@@ -281,11 +280,15 @@ class Context:
         self.definitions.pop(latex(lhs), None)
         self.functions.pop(latex(lhs.function), None)
 
-    def begin(self, lhs: Node, is_zero: bool) -> None:
+    def begin(self, lhs: Node) -> None:
         """Note a symbol with a number as index that has a value, as `S_0` of a recurrence."""
         if isinstance(lhs, Name) and any(s.kind == "number" for s in (*lhs.sub, *lhs.sup)):
-            for known in (self.begun, self.zeros)[: 1 + is_zero]:
-                known.setdefault(lhs.base, []).append(lhs)
+            self.begun.setdefault(lhs.base, []).append(lhs)
+
+    def zeros(self, base: str) -> list[Name]:
+        """Return those of a letter that are zero, as both are where a text says `m_0 = v_0 = 0`."""
+        begun = self.begun.get(base, ())
+        return [e for e in begun if latex(bare(self.unfolded(e, {}))) in ("0", "(0)")]
 
     def instances(self, nodes: Sequence[Node], only_weights: bool = False) -> dict[str, Definition]:
         """Return instances of definitions with indices for the symbols in terms, by their LaTeX.
@@ -362,7 +365,7 @@ class Context:
             return None
         found = instance(said.lhs, said.rhs, name, sizes)
         found = shifted(said.lhs, said.rhs, name, sizes) if found is None else found
-        return None if found is None else without_zeros(found, self.zeros.get(name.base, ()))
+        return None if found is None else without_zeros(found, self.zeros(name.base))
 
     def _slice(self, name: Name) -> Definition | None:
         """Return rows or columns of what is defined as a matrix."""
@@ -596,8 +599,10 @@ class Context:
                 yield hypothesis
         for word, about_keys, said in self.words:
             for name in sorted(names, key=latex):
-                if key_of(name) in about_keys:
-                    yield from by_word(word, name, sorted(names, key=latex), said)
+                if {key_of(name), key_of(name).rstrip("'")} & {*about_keys}:  # P' is as P is
+                    every = self.declarations_of(key_of(name))
+                    square = all(each.rows == each.cols for each in every)
+                    yield from by_word(word, name, sorted(names, key=latex), said, square)
         middles = diagonals(parts) if self.factored else set()
         for name in sorted(names, key=latex):
             if name.base in (r"\Sigma", r"\Lambda") or latex(name) in middles:

@@ -186,8 +186,13 @@ def _decorated(node: Any, like: Name) -> Any:
     return mapped(node, change)
 
 
-def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator[Hypothesis]:
-    """Yield what a word such as “orthogonal”, on a line, says of a symbol, among others."""
+def by_word(
+    word: str, name: Name, names: Sequence[Name], line: int, square: bool = True
+) -> Iterator[Hypothesis]:
+    """Yield what a word such as “orthogonal”, on a line, says of a symbol, among others.
+
+    `square`: whether it may be a square matrix.
+    """
     turned, identity = Power(name, "T"), Name("I")
     ones = Name("1", "bf")
     origin = f"“{word}”, line {line}"
@@ -198,6 +203,8 @@ def by_word(word: str, name: Name, names: Sequence[Name], line: int) -> Iterator
         return
     if word in ("orthogonal", "permutation", "rotation", "orthonormal columns"):
         yield Hypothesis(Product((turned, name), ("", "")), identity, origin, False)
+        if square and word != "orthonormal columns":
+            yield Hypothesis(Product((name, turned), ("", "")), identity, origin, False)
         if word == "permutation":  # its entries are 0 and 1
             yield Hypothesis(Tensor(r"\odot", (name, name)), name, origin, False)
     elif word == "row-stochastic":

@@ -415,6 +415,8 @@ class Equalities(Qualified):
             if before and found.is_wrong and self._is_of_another_case(link.item, found, before):
                 return replace(found, verdict="undecided", why=OTHER_CASE)
             return found
+        if link.k and self._begins(link):
+            return self._definition(link.item, link.left, link.right)
         turned = self._defines_turned(link) if link.k == 0 else None
         if turned is not None:
             return self._definition(link.item, turned, Power(Group(link.right), "T"))
@@ -441,6 +443,13 @@ class Equalities(Qualified):
         right = self.context.unfolded(link.right, used, parts, parts)
         found = self.judge.claim(link.left, right, link.item.line, "")
         return replace(found, why=f"{found.why}; with {named(used)}", span=None)
+
+    def _begins(self, link: Link) -> bool:
+        """Return whether a later link gives a new symbol a start, as in `m_0 = v_0 = 0`."""
+        name = bare(link.left)
+        numbered = isinstance(name, Name) and any(s.kind == "number" for s in name.sub)
+        defined = self._defines(link.left, link.right, False, link.item.line)
+        return numbered and is_constant(link.right) and self._is_new(name) and defined
 
     def _defines_turned(self, link: Link) -> Name | None:
         r"""Return the vector that an equation defines by its transpose: `h_i^\top = x_i^\top W`."""

@@ -442,7 +442,7 @@ class Judge:
         reading = shown(read)
         verdict = decide(read.terms[0], read.terms[1], budget=BUDGET)
         if verdict.status == "proved":
-            turned, sure = read_as_rows(read.terms, lhs, rhs, symbols)
+            turned, sure = read_as_rows(read, lhs, rhs, symbols)
             if turned and not sure:
                 why = f"it conforms only where {' and '.join(turned)}: say so, or declare the shape"
                 return Found("undecided", why, reading=reading)
