@@ -325,7 +325,8 @@ class Names(ABC):
                 return None
             size = self._subscript_size(e) or self.solver.fresh()
             return Typed((size, size), lambda: Identity(self.solver.expression(size)), e.span)
-        if e.base == r"\pi" and not (e.style or e.marks or e.sub or e.sup):
+        plain = e.base == r"\pi" and not (e.style or e.marks or e.sub or e.sup)
+        if plain and self.symbols.lookup(e)[1] is None:
             return Typed(None, lambda: PI, e.span)
         if e.base in ("0", "1") and e.style:
             return self._ones(e, OneMatrix if e.base == "1" else ZeroMatrix)

@@ -333,8 +333,9 @@ def is_matrix_like(name: Name) -> bool:
 
 
 def is_small(name: Name) -> bool:
-    """Return whether a symbol is one small Latin letter, without labels above it."""
-    return len(name.base) == 1 and name.base.islower() and not name.sup and len(name.sub) < 2
+    """Return whether a symbol is one small letter, Latin or Greek, without labels above it."""
+    one = len(name.base) == 1 or name.base[:1] == "\\"
+    return one and name.base.islower() and not name.sup and len(name.sub) < 2
 
 
 def defined_in(items: Iterable[Item]) -> dict[str, list[Definition]]:

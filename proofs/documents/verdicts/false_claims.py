@@ -133,6 +133,8 @@ class FalseClaim:
         if _are_identities(lhs, rhs):
             return Found("needs-hypothesis", assumption)
         edit = suggestion(lhs, rhs, symbols)
+        if not assumption and self._is_of_a_fixed_point():
+            return Found("needs-hypothesis", f"{ASSUMPTION} a fixed point, or an eigenvector")
         if assumption and edit and edit.is_evidence and not self._is_constant():
             assumption = ""  # `(I - P)^2 = I - P` has no such edit
         known = self._of_defined() if assumption else None
@@ -183,6 +185,21 @@ class FalseClaim:
             left, right = (without_factor(side, name) for side in sides)
             sides = (left, right) if left is not None and right is not None else sides
         return all(isinstance(bare(side), Name) for side in sides)
+
+    def _is_of_a_fixed_point(self) -> bool:
+        r"""Return whether a matrix keeps a vector, `P x = x`: nothing else is known of the two."""
+        names = [replace(e, sup=()) for e in self._names()]
+        if {latex(e) for e in names} & self.context.definitions.keys():
+            return False
+        sides = [bare(side) for side in (self.lhs, self.rhs)]
+        if all(isinstance(e, Power) and e.exponent == "T" for e in sides[1:]):
+            sides = [sides[0], bare(sides[1].base)] if isinstance(sides[1], Power) else sides
+        vector, factors = sides[1], _factors(sides[0])
+        kept = isinstance(vector, Name) and not vector.base.lstrip("\\")[:1].isupper()
+        alone = latex(vector)
+        return kept and len(factors) == 2 and len({latex(e) for e in names}) == 2 and (
+            factors[1] == alone or factors[0] == latex(Power(vector, "T"))
+        )  # fmt: skip
 
     def _is_constant(self) -> bool:
         return is_constant(self.lhs) or is_constant(self.rhs)
