@@ -43,6 +43,7 @@ from otimes.algebra.notation.vocabulary import SOFTMAX
 from otimes.proofs.documents.containers.source import Clause, Formula
 from otimes.proofs.documents.symbols.applications import applications_in, has_letters, of_arguments
 from otimes.proofs.documents.symbols.declarations import Declarations
+from otimes.proofs.documents.symbols.identity_maps import Map, SameSizes
 from otimes.proofs.documents.symbols.excuses import is_excused
 from otimes.proofs.documents.symbols.factorisations import Factorisation
 from otimes.proofs.documents.symbols.hypotheses import (
@@ -108,6 +109,8 @@ class Context:
     wrong: set[tuple[str, int]] = field(default_factory=set)  # those that equations contradict
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
+    same_sizes: list[SameSizes] = field(default_factory=list)
+    maps: dict[str, Map] = field(default_factory=dict)  # by the function
     index: Declarations = field(default_factory=Declarations)  # of `declared`
     last: tuple[tuple[int, ...], Symbols] | None = None  # the last answer of `symbols_at`
     in_scope: Callable[[int, int], bool] = field(default=lambda said, row: True)

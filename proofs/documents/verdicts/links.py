@@ -46,9 +46,11 @@ from otimes.proofs.documents.symbols.declared_again import (
     without,
 )
 from otimes.proofs.documents.symbols.declared_in_formulas import declared_as
+from otimes.proofs.documents.symbols.identity_maps import map_of, same_sizes
 from otimes.proofs.documents.symbols.like_sums import are_alike
 from otimes.proofs.documents.symbols.terms import (
     is_range,
+    is_value,
 )
 from otimes.proofs.documents.verdicts.circumstances import (
     doubted_by,
@@ -407,8 +409,12 @@ class LinkChecker(Equalities):
         if relation in DEFINES:
             return self._definition(item, left, right, always=True)
         if relation in EQUALS:
+            same = same_sizes(left, right, item.line, self.context.maps)
+            self.context.same_sizes += [same] if same else []
             return self._equality(item, statement, k)
         nearly = relation in (r"\approx", r"\simeq")
+        if relation == ":" and (known := map_of(statement)):
+            self.context.maps |= dict([known])
         if relation == ":" or (k and statement.relations[k - 1] == ":"):
             return Found("definition", "it says between which sets a function maps")
         if is_range(left) and is_range(right) and not nearly:

@@ -37,6 +37,7 @@ from otimes.proofs.documents.symbols.equal_sizes import (
     with_equal_sizes,
 )
 from otimes.proofs.documents.verdicts.shape_doubts import of_a_dot, of_an_identity
+from otimes.proofs.documents.symbols.identity_maps import SameSizes, with_same_sizes
 from otimes.proofs.documents.verdicts.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
@@ -150,6 +151,11 @@ class ShapeConflicts:
                 return found
         found = self._blame(error, [lhs, rhs], line, source)
         symbols = self.context.symbols_at(line)
+        for equal in self._same_sizes([lhs, rhs], line, source):
+            found = self.claim(lhs, rhs, with_same_sizes(symbols, equal), line, source)
+            if found.verdict == "proved":
+                return replace(found, verdict="needs-hypothesis", why=f"true where {equal.shown()}")
+            return replace(found, verdict="undecided", why=f"{error}, but {equal.shown()}")
         edit = suggestion(lhs, rhs, symbols) or self._edit_as_defined(lhs, rhs, symbols)
         found.suggestion, found.edit = (edit.shown(), edit.kind) if edit else ("", "")
         if edit is None or found.verdict != "undecided" or self._is_excused(edit, line):
@@ -253,6 +259,7 @@ class ShapeConflicts:
         why = (
             self._given_in_numbers(terms, line)
             or self._of_an_example(terms, line)
+            or self._of_same_sizes(terms, line, source)
             or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
@@ -311,6 +318,24 @@ class ShapeConflicts:
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
+
+    def _of_same_sizes(self, terms: Sequence[Node], line: int, source: str) -> str:
+        """Return that terms conform where a function is the identity, as the text says, or ""."""
+        return "".join(f", but {e.shown()}" for e in self._same_sizes(terms, line, source)[:1])
+
+    def _same_sizes(self, terms: Sequence[Node], line: int, source: str) -> list[SameSizes]:
+        """Return the sizes that are equal by an identity, and with which terms conform."""
+        symbols = self.context.symbols_at(line)
+        found = []
+        for equal in self.context.same_sizes:
+            near = self.context.in_scope(equal.line, line) or self.context.is_general(equal.line)
+            for either in (equal, equal.turned()) if near and equal.line <= line else ():
+                try:
+                    check_shapes(terms, with_same_sizes(symbols, either), source)
+                except OtimesError:
+                    continue
+                found.append(either)
+        return found
 
     def _given_in_numbers(self, terms: Sequence[Node], line: int) -> str:
         symbols = self.context.symbols_at(line)
