@@ -51,6 +51,7 @@ from otimes.proofs.documents.prose.items import (
     offered,
     order_of_vec,
     read_items,
+    with_an_index,
 )
 from otimes.proofs.documents.prose.notation import Notation, load_notation
 from otimes.proofs.documents.prose.parts_in_words import parts_in
@@ -150,6 +151,7 @@ def _checked(
     read_spectra(prose, context)
     context.kinds = confirmed(items)
     context.base.families = families_in(items)
+    context.indexed = with_an_index(items)
     for word in words:  # what is diagonal is a matrix
         for key in word.matrices:
             context.kinds.setdefault(key, Declared("matrix"))

@@ -321,6 +321,12 @@ def families_in(items: Iterable[Item]) -> set[str]:
     return found
 
 
+def with_an_index(items: Iterable[Item]) -> set[str]:
+    """Return the capitals that occur with one index below, as LaTeX."""
+    names = (e for _, statement in composed(items) for e in walk(statement) if isinstance(e, Name))
+    return {latex(e) for e in names if is_matrix_like(e) and [s.kind for s in e.sub] == ["index"]}
+
+
 def is_capital(name: Name) -> bool:
     """Return whether a symbol is one capital letter, and no identity."""
     return len(name.base) == 1 and name.base.isupper() and name.base != "I"

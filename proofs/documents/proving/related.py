@@ -15,6 +15,7 @@ from otimes.algebra.notation.symbols import Symbols, key_of
 from otimes.algebra.notation.tree import Name, Node, is_constant, walk
 from otimes.algebra.notation.typed import FormulaShapeError
 from otimes.proofs.documents.symbols.context import Context, Definition
+from otimes.proofs.documents.symbols.degrees import entries_of
 
 
 def unread_relation(
@@ -32,6 +33,9 @@ def unread_relation(
         if whole != known.rhs and _is_read(replace(known, rhs=whole), symbols):
             continue
         if context.lists_members(known):
+            every = [each for said in context.generic.values() for each in said]
+            if any(entries_of(known.rhs, every)):
+                return f"the entries of {text} are defined"
             continue
         own = keys_in(known.lhs)
         about = keys_in(known.rhs) - own

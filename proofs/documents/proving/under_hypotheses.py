@@ -17,6 +17,7 @@ from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 
 MOST_HYPOTHESES = 12
+MOST_LEFT_OUT = 4  # definitions of which each may be left out
 # The sides of a claim, hypotheses, and the definitions that are substituted.
 Attempt = tuple[Node, Node, list[Hypothesis], dict[str, Definition]]
 
@@ -28,7 +29,10 @@ def by_definitions(context: Context, lhs: Node, rhs: Node, symbols: Symbols) -> 
     known = context.definitions
     one_sided = sorted(text for text in left ^ right if text in known or text in others)
     sides: dict[tuple[Node, Node], dict[str, Definition]] = {}
-    for only in (*[[text] for text in one_sided], one_sided, None):
+    all_but_one = [[t for t in one_sided if t != text] for text in one_sided]
+    if not 2 < len(one_sided) <= MOST_LEFT_OUT:
+        all_but_one = []
+    for only in (*[[text] for text in one_sided], one_sided, *all_but_one, None):
         used: dict[str, Definition] = {}
         put = {t: each for t, each in others.items() if only is None or t in only}
         a, b = (context.unfolded(side, used, only, put) for side in (lhs, rhs))

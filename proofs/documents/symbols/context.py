@@ -109,6 +109,7 @@ class Context:
     wrong: set[tuple[str, int]] = field(default_factory=set)  # those that equations contradict
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
+    indexed: set[str] = field(default_factory=set)  # capitals with one index below
     same_sizes: list[SameSizes] = field(default_factory=list)
     maps: dict[str, Map] = field(default_factory=dict)  # by the function
     index: Declarations = field(default_factory=Declarations)  # of `declared`

@@ -55,6 +55,7 @@ from otimes.proofs.documents.reporting.found import Found
 from otimes.proofs.documents.symbols.context import Context, Definition
 from otimes.proofs.documents.symbols.declarations import Declarations
 from otimes.proofs.documents.symbols.declared_again import is_new_below
+from otimes.proofs.documents.symbols.degrees import with_row_sums
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.symbols.pseudo_inverses import is_pseudo_inverse
 from otimes.proofs.documents.symbols.terms import is_value, lists_a_diagonal
@@ -108,7 +109,8 @@ class Definitions:
             given = Hypothesis(name, entries, f"line {item.line}", True, item.line)
             self.context.hypotheses.append(given)
             self.context.kinds.setdefault(key_of(name), Declared("matrix"))
-            self.context.define(name, right, item.line)
+            known = [each for every in self.context.generic.values() for each in every]
+            self.context.define(name, with_row_sums(right, known) or right, item.line)
             return Found("definition", "it says that a matrix is diagonal")
         self.context.define(bare(left), right, item.line)
         if shape is not None:

@@ -260,6 +260,7 @@ class ShapeConflicts:
             self._given_in_numbers(terms, line)
             or self._of_an_example(terms, line)
             or self._of_same_sizes(terms, line, source)
+            or self._of_a_family(error, terms)
             or self._said_to_be_square(terms, line)
             or self._declared_elsewhere(terms, line, source)
             or self._weakly_declared(error, terms, line, source)
@@ -318,6 +319,14 @@ class ShapeConflicts:
 
     def _of_an_example(self, terms: Sequence[Node], line: int) -> str:
         return "; the numbers may be an example" if self._is_example(terms, line) else ""
+
+    def _of_a_family(self, error: str, terms: Sequence[Node]) -> str:
+        r"""Return that `A_{l,h}` may be no entry where `A_l` is a sum of such, or ""."""
+        others = self.context.instances(terms) if "runs over" in error else {}
+        put = [self.context.unfolded(term, {}, None, others) for term in terms]
+        parts = [e for term in put for e in walk(term) if isinstance(e, Name) and len(e.sub) == 2]
+        like = [e for e in parts if latex(replace(e, sub=e.sub[:1])) in self.context.indexed]
+        return f", but {latex(like[0])} may be a matrix by itself" if like else ""
 
     def _of_same_sizes(self, terms: Sequence[Node], line: int, source: str) -> str:
         """Return that terms conform where a function is the identity, as the text says, or ""."""
