@@ -42,6 +42,7 @@ from otimes.proofs.documents.prose.entries_in_words import entries_in
 from otimes.proofs.documents.prose.gradients import read_gradients
 from otimes.proofs.documents.prose.items import (
     Item,
+    composed_functions,
     confirmed,
     declare,
     defined_in,
@@ -152,6 +153,7 @@ def _checked(
     context.kinds = confirmed(items)
     context.base.families = families_in(items)
     context.indexed = with_an_index(items)
+    context.composed = composed_functions(items)
     for word in words:  # what is diagonal is a matrix
         for key in word.matrices:
             context.kinds.setdefault(key, Declared("matrix"))

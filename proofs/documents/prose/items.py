@@ -55,6 +55,7 @@ from otimes.proofs.documents.symbols.declared_in_formulas import (
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
 from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of
 from otimes.proofs.documents.symbols.terms import occurs
+from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of, vectors_among
 
 MOST = 12_000  # formulas of one document that are read
 OPENINGS = {relation[0] for relation in RELATIONS}
@@ -175,6 +176,9 @@ def declare(items: Iterable[Item], context: Context, document: Document) -> None
                 if local or opens_a_case(words):
                     context.local |= {(key, item.line) for key, _ in said}
             context.local |= {(key, item.line) for key, _ in found if local or plain > len(key) - 1}
+    terms = [(term, item.line) for item in items for s in item.statements for term in s.terms]
+    context.signed |= vectors_among(signs, terms, document.next_heading)
+    signs = [(key, known) for key, known in signs if (key, known.line) not in context.signed]
     context.declared += consistent(signs, document.paragraph)
 
 
@@ -325,6 +329,25 @@ def with_an_index(items: Iterable[Item]) -> set[str]:
     """Return the capitals that occur with one index below, as LaTeX."""
     names = (e for _, statement in composed(items) for e in walk(statement) if isinstance(e, Name))
     return {latex(e) for e in names if is_matrix_like(e) and [s.kind for s in e.sub] == ["index"]}
+
+
+def composed_functions(items: Iterable[Item]) -> list[tuple[str, int]]:
+    r"""Return the functions that are defined by matrices, with lines: `f` of `f(x) = W x + b`.
+
+    They act on no entry by itself, whatever another section says of the letter.
+    """
+    found = []
+    for item in items:
+        for statement in item.statements:
+            term = bare(statement.terms[0])
+            if statement.relations[:1] not in (("=",), (":=",)) or not isinstance(term, Apply):
+                continue
+            names = [e for e in walk(statement.terms[1]) if isinstance(e, Name)]
+            plain = [bare(e) for e in term.arguments]
+            letter = len(plain) == 1 and isinstance(plain[0], Name) and not plain[0].base.isupper()
+            if letter and any(is_matrix_like(e) and not is_constant(e) for e in names):
+                found.append((term.function.base, item.line))
+    return found
 
 
 def is_capital(name: Name) -> bool:

@@ -110,6 +110,8 @@ class Context:
     sentences: set[tuple[str, int]] = field(default_factory=set)  # declarations in words
     sizes: set[str] = field(default_factory=set)  # those that equations give a value
     indexed: set[str] = field(default_factory=set)  # capitals with one index below
+    composed: list[tuple[str, int]] = field(default_factory=list)  # functions with matrices, lines
+    signed: set[tuple[str, int]] = field(default_factory=set)  # vectors with signs, with lines
     same_sizes: list[SameSizes] = field(default_factory=list)
     maps: dict[str, Map] = field(default_factory=dict)  # by the function
     index: Declarations = field(default_factory=Declarations)  # of `declared`
@@ -149,6 +151,7 @@ class Context:
             return self.last[1].copy()
         self.index.update(self.declared, self.local)
         symbols = self.base.copy()
+        symbols.elementwise -= {f for f, said in self.composed if self.in_scope(said, line)}
         symbols.known.update(self.index.at(line, without, self.wrong, self.together))
         symbols.known.update(self._blocks(symbols))
         symbols.stacked |= set(self._stacked(symbols))

@@ -19,6 +19,8 @@ from otimes.algebra.notation.tree import (
     Name,
     Node,
     Number,
+    Power,
+    Product,
     Space,
     Statement,
     bare,
@@ -97,6 +99,50 @@ def _may_be_a_number(name: Name, free: Collection[str]) -> bool:
     greek = name.base[0] == "\\" and name.base[1:2].islower() and name.base != r"\ell"
     taken = (VECTORS | {*INDICES} | SIZE_LETTERS) - {*free}
     return greek or (len(name.base) == 1 and name.base.islower() and name.base not in taken)
+
+
+def vectors_among(
+    signs: Iterable[tuple[str, Declared]],
+    terms: Iterable[tuple[Node, int]],
+    section: Callable[[int], int],
+) -> set[tuple[str, int]]:
+    r"""Return the letters with signs that are vectors, such as the code $c \ge 0$ of $W c$.
+
+    They end products after a matrix, or are transposed, and stand before nothing in their section;
+    each has the line of its sign. `terms` have their lines; `section` returns that of a line.
+    """
+    uses = [(base, last, line) for term, line in terms for base, last in _uses(term)]
+    found = set()
+    for key, known in signs:
+        own = section(known.line)
+        mine = {last for base, last, line in uses if base == key and section(line) == own}
+        if mine == {True}:
+            found.add((key, known.line))
+    return found
+
+
+def _uses(term: Node) -> Iterator[tuple[str, bool]]:
+    r"""Yield the small letters in products, and whether each is used as a vector.
+
+    >>> from otimes.algebra.notation.parser import parse_formula
+    >>> (equation,) = parse_formula(r"W c + a x + v^\top y = t")
+    >>> sorted({use for term in equation.terms for use in _uses(term)})
+    [('a', False), ('c', True), ('v', True)]
+    """
+    for e in walk(term):
+        if isinstance(e, Power) and e.exponent == "T":
+            inner = bare(e.base)
+            if isinstance(inner, Name) and inner.base.islower():
+                yield inner.base, True
+        if not isinstance(e, Product):
+            continue
+        *first, last = map(bare, e.factors)
+        yield from ((each.base, False) for each in first if isinstance(each, Name))
+        before = bare(first[-1].base) if isinstance(first[-1], Power) else first[-1]
+        matrix = isinstance(before, Name) and before.base.lstrip("\\")[:1].isupper()
+        entry = isinstance(before, Name) and len(before.sub) > 1
+        if matrix and not entry and isinstance(last, Name) and last.base.islower():
+            yield last.base, True
 
 
 def consistent(

@@ -79,6 +79,7 @@ from otimes.proofs.documents.verdicts.false_claims import (
     is_in_scope,
 )
 from otimes.proofs.documents.verdicts.shape_conflicts import FITS_NUMBERS, ShapeConflicts
+from otimes.proofs.documents.verdicts.signed_vectors import unless_signed
 from otimes.proofs.documents.verdicts.spectra import OPEN, by_spectra, is_about_spectra
 from otimes.proofs.documents.verdicts.suggestions import Edit, folded, suggestion
 
@@ -157,6 +158,8 @@ class Judge:
                 found = self._unless_shifted(found, lhs, rhs, line)
             if refuted and found.verdict == "refuted":
                 found = unless_plain(found, self.context, lhs, rhs, line)
+            if refuted and found.verdict == "refuted":
+                found = unless_signed(found, self.context, lhs, rhs, line)
         signs = signs_used([lhs, rhs], self.context.symbols_at(line))
         if found.verdict != "proved" or not signs:
             return found
