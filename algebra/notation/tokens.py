@@ -138,6 +138,10 @@ def tokenize(formula: str) -> list[Token]:
         end = at + len(text)
         if text in TEXTS:
             words, end = _argument(formula, end)
+            if text == r"\mathsf" and _is_styled(words, found):
+                found.append(Token("command", text, at, at + len(text), spaced))
+                at, spaced = at + len(text), False
+                continue
             if words is not None:
                 found.append(Token("word", words, at, end, spaced))
                 at, spaced = end, False
@@ -316,6 +320,15 @@ def _mixed(formula: str, at: int) -> tuple[list[Token], int] | None:
             found.append(Token("word", part, begun, begun + len(part), True))
         begun += len(part) + 1
     return found, close + 1
+
+
+def _is_styled(word: str | None, before: list[Token]) -> bool:
+    r"""Return whether a word is a letter in another style: `\mathsf{X}`, but not `^\mathsf{T}`.
+
+    That of a differential, an expectation or a probability is as in roman type.
+    """
+    letter = word is not None and len(word) == 1 and word.isalpha() and word not in "TtHdEP"
+    return letter and not (before and before[-1].text == "^")
 
 
 def _argument(formula: str, at: int) -> tuple[str | None, int]:

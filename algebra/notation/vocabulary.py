@@ -94,6 +94,7 @@ STYLES = {
     r"\mathbb": "bb",
     r"\mathscr": "cal",
     r"\mathfrak": "frak",
+    r"\mathsf": "sf",  # of one letter
 }
 ACCENTS = words(
     r"""
