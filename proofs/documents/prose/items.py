@@ -57,6 +57,12 @@ from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_
 from otimes.proofs.documents.symbols.terms import occurs
 from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of, vectors_among
 
+# Words before what a sentence assumes of a matrix: “for a projection $P = P^T = P^2$”.
+SUCH = re.compile(
+    r"\b(?:for|if|when|with|where|let|take|given|such that|satisf\w+|suppose|"
+    r"projections?|projectors?|symmetric|idempotent|involutions?)\b",
+    re.IGNORECASE,
+)
 MOST = 12_000  # formulas of one document that are read
 OPENINGS = {relation[0] for relation in RELATIONS}
 
@@ -421,6 +427,22 @@ def offered(items: Iterable[Item], document: Document) -> Iterator[Hypothesis]:
                 said = assumed or (eigen and _is_of_eigenvector(lhs, rhs))
                 if _is_compound(lhs) and (is_constant(rhs) or said):
                     yield Hypothesis(lhs, rhs, f"line {item.line}", said, item.line)
+            if not assumed and SUCH.search(document.sentence_before(item.formula)[-80:]):
+                for lhs, rhs in _properties(statement):
+                    yield Hypothesis(lhs, rhs, f"line {item.line}", False, item.line)
+
+
+def _properties(statement: Statement) -> Iterator[tuple[Node, Node]]:
+    r"""Yield what a chain says of one matrix: `P = P^\top = P^2`, of a projection."""
+    if {*statement.relations} != {"="}:
+        return
+    for sides in pairwise(map(bare, statement.terms)):
+        plain = [bare(e.base) if isinstance(e, Power) else e for e in sides]
+        names = {replace(e, sup=()) for e in plain if isinstance(e, Name)}
+        capital = [e for e in names if is_matrix_like(e)]
+        if len(names) == 1 == len(capital) and all(isinstance(e, Name) for e in plain):
+            first, second = sides
+            yield (first, second) if _is_compound(first) else (second, first)
 
 
 def _links(statement: Statement) -> list[tuple[Node, Node]]:

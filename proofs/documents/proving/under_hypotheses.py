@@ -109,7 +109,8 @@ def offered(
     found = [*reversed(different.values())][:MOST_HYPOTHESES]
     sizes = symbols.sizes()
     claim = _as_text(context, *with_columns_of_ones(lhs, rhs))
-    found = [each for each in found if _as_text(context, each.lhs, each.rhs) != claim]
+    either = (claim, claim[::-1])
+    found = [each for each in found if _as_text(context, each.lhs, each.rhs) not in either]
     found = [each for each in found if not _is_decided(context, each, sizes)]
     return [each for each in found if _can_be_stated(lhs, rhs, each, symbols)]
 
