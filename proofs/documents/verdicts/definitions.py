@@ -17,6 +17,7 @@ from otimes.algebra.notation.symbols import (
     default,
     full_key,
     key_of,
+    keys,
     split_by_index,
     text_of,
 )
@@ -85,6 +86,7 @@ class Definitions:
         self.layers = same_layer_pairs(items)
 
     def _definition(self, item: Item, left: Node, right: Node, always: bool = False) -> Found:
+        self._declare_in_its_style(left, right, item)
         terms = [right] if self._is_new_family(left, item.line) else [left, right]
         shape = self.judge.shapes(terms, item.line, item.formula.tex)
         shape = shape or self.judge.misfit(left, right, item.line, item.formula.tex)
@@ -134,6 +136,26 @@ class Definitions:
             why = f"the index {', '.join(loose)} is on the right side only: what is it?"
             return Found("needs-hypothesis", why)
         return Found("definition", "")
+
+    def _declare_in_its_style(self, left: Node, right: Node, item: Item) -> None:
+        r"""Declare a letter that is defined by the same one in another style: `\mathsf X = X^\top`.
+
+        Elsewhere the shape of one is that of the other.
+        """
+        name = bare(left)
+        names = [e for e in walk(right) if isinstance(e, Name)]
+        if not (isinstance(name, Name) and name.style and is_matrix_like(name)):
+            return
+        if not any(e.base == name.base and e.style != name.style for e in names):
+            return
+        key, symbols = keys(name)[0], self.context.symbols_at(item.line)
+        if key in symbols.known:
+            return
+        symbols.known[key] = Declared("matrix")
+        read = self._read([left, right], symbols)
+        shape = None if read is None else read.shapes.get(key)
+        if shape is not None and {a for size in shape for a in size} <= {*symbols.sizes(), 1}:
+            self.context.declared.append((key, Declared("matrix", *shape, item.line)))
 
     def _is_new_family(self, left: Node, line: int) -> bool:
         r"""Return whether a capital with two indices is new: `V_{ij} := W x_j` may be a vector."""

@@ -111,8 +111,19 @@ SUM = r"Let $X \in \mathbb{R}^{n \times d}$ and $G \in \mathbb{R}^{n \times m}$.
 EACH = r"where $x_i$ is the $i$-th row of $X$ and $g_i$ is the $i$-th row of $G$."
 
 
+USED = r"So $y_i = x_i A$ and $h_i = g_i B$. "
+
+
 @pytest.mark.parametrize(
     ("term", "verdict"), [(r"x_i^\top g_i", "proved"), (r"x_i g_i^\top", "shape")]
+)
+def test_rows_that_are_used_as_rows_are_no_columns(term: str, verdict: str) -> None:
+    assert last(rf"{SUM}{USED}Then $X^\top G = \sum_{{i=1}}^n {term}$, {EACH}") == verdict
+
+
+@pytest.mark.parametrize(
+    ("term", "verdict"),
+    [(r"x_i^\top g_i", "proved"), (r"x_i g_i^\top", "undecided"), (r"g_i x_i^\top", "shape")],
 )
 def test_each_of_two_symbols_is_a_member_of_its_own_matrix(term: str, verdict: str) -> None:
     assert last(rf"{SUM}Then $X^\top G = \sum_{{i=1}}^n {term}$, {EACH}") == verdict
