@@ -17,7 +17,7 @@ from otimes.algebra.notation.elaborate import elaborate
 from otimes.algebra.notation.slices import AS_COLUMN, AS_ROW
 from otimes.algebra.notation.symbols import Symbols
 from otimes.algebra.notation.tree import Name, Node, is_constant, walk
-from otimes.algebra.notation.typed import Elaborated
+from otimes.algebra.notation.typed import Elaborated, Undeclared
 from otimes.algebra.verdict import Verdict
 from otimes.proofs.documents.proving.questions import decide
 from otimes.proofs.documents.symbols.context import Definition
@@ -78,8 +78,29 @@ def attempted(
         if turned:
             verdict = Verdict(Decision("undecided", turned[0]))
         return verdict, shown(read)
+    except Undeclared:
+        return _on_either_side(lhs, rhs, given, symbols, budget, certain)
     except OtimesError:
         return None, ""
+
+
+def _on_either_side(
+    lhs: Node,
+    rhs: Node,
+    given: Sequence[Hypothesis],
+    symbols: Symbols,
+    budget: float,
+    certain: bool,
+) -> tuple[Verdict | None, str]:
+    """Return a proof where all vectors are columns if there is one where they are rows, too."""
+    found: tuple[Verdict | None, str] = (None, "")
+    for side in ("row", "column") if not symbols.side else ():
+        trial = symbols.copy()
+        trial.side = side
+        found = attempted(lhs, rhs, given, trial, budget, certain)
+        if found[0] is None or found[0].status != "proved":
+            return None, ""
+    return found
 
 
 def _decided(terms: Sequence[Any], given: Sequence[Any]) -> Verdict:

@@ -56,10 +56,15 @@ def keys_in(*nodes: Node) -> set[str]:
 
 
 def _is_read(known: Definition, symbols: Symbols) -> bool:
-    try:
-        elaborate([known.lhs, known.rhs], symbols)
-    except FormulaShapeError:
+    """Return whether a definition is in the language, maybe only where its vectors are columns."""
+    columns = symbols.copy()
+    columns.side = columns.side or "column"
+    for trial in (symbols, columns):
+        try:
+            elaborate([known.lhs, known.rhs], trial)
+        except FormulaShapeError:
+            return True
+        except OtimesError:
+            continue
         return True
-    except OtimesError:
-        return False
-    return True
+    return False

@@ -127,7 +127,7 @@ def _uses(term: Node) -> Iterator[tuple[str, bool]]:
     >>> from otimes.algebra.notation.parser import parse_formula
     >>> (equation,) = parse_formula(r"W c + a x + v^\top y = t")
     >>> sorted({use for term in equation.terms for use in _uses(term)})
-    [('a', False), ('c', True), ('v', True)]
+    [('W', False), ('a', False), ('c', True), ('v', True)]
     """
     for e in walk(term):
         if isinstance(e, Power) and e.exponent == "T":
