@@ -43,7 +43,6 @@ from otimes.algebra.notation.vocabulary import SOFTMAX
 from otimes.proofs.documents.containers.source import Clause, Formula
 from otimes.proofs.documents.symbols.applications import applications_in, has_letters, of_arguments
 from otimes.proofs.documents.symbols.declarations import Declarations
-from otimes.proofs.documents.symbols.identity_maps import Map, SameSizes
 from otimes.proofs.documents.symbols.excuses import is_excused
 from otimes.proofs.documents.symbols.factorisations import Factorisation
 from otimes.proofs.documents.symbols.hypotheses import (
@@ -57,6 +56,7 @@ from otimes.proofs.documents.symbols.hypotheses import (
     patterns,
     with_superscripts,
 )
+from otimes.proofs.documents.symbols.identity_maps import Map, SameSizes
 from otimes.proofs.documents.symbols.instances import apart, instance, is_generic, only_labels
 from otimes.proofs.documents.symbols.members import Member, Part
 from otimes.proofs.documents.symbols.pseudo_inverses import is_pseudo_inverse, of_pseudo_inverse

@@ -50,7 +50,6 @@ from otimes.proofs.documents.symbols.identity_maps import map_of, same_sizes
 from otimes.proofs.documents.symbols.like_sums import are_alike
 from otimes.proofs.documents.symbols.terms import (
     is_range,
-    is_value,
 )
 from otimes.proofs.documents.verdicts.circumstances import (
     doubted_by,
