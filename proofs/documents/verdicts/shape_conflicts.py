@@ -329,7 +329,10 @@ class ShapeConflicts:
         return f", but {latex(like[0])} may be a matrix by itself" if like else ""
 
     def _of_same_sizes(self, terms: Sequence[Node], line: int, source: str) -> str:
-        """Return that terms conform where a function is the identity, as the text says, or ""."""
+        """Return that terms conform where two sizes are equal, as the text says, or ""."""
+        if conforms_where_equal(self.context, terms, line, source):
+            equal = equal_sizes(self.context, self.context.symbols_at(line), line)
+            return f", but it conforms {said_equal(equal)}"
         return "".join(f", but {e.shown()}" for e in self._same_sizes(terms, line, source)[:1])
 
     def _same_sizes(self, terms: Sequence[Node], line: int, source: str) -> list[SameSizes]:
