@@ -137,7 +137,7 @@ UPDATE = r"$(S + v k^\top) q = S q + v (k^\top q)$"
     [
         (r"Without a feature map, $\phi(x) = x$,", "undecided"),
         ("In the special case $m = d$", "undecided"),
-        ("In an example with $m = d = 4$", "shape"),
+        ("In an example with $m = d = 4$", "undecided"),
         ("As $k = q$", "shape"),
     ],
 )
