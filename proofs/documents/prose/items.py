@@ -53,9 +53,8 @@ from otimes.proofs.documents.symbols.declared_in_formulas import (
     values_in,
 )
 from otimes.proofs.documents.symbols.hypotheses import Hypothesis
-from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of
-from otimes.proofs.documents.symbols.terms import occurs
 from otimes.proofs.documents.symbols.signs import QUANTITIES, consistent, signs_of, vectors_among
+from otimes.proofs.documents.symbols.terms import occurs
 
 # Words before what a sentence assumes of a matrix: “for a projection $P = P^T = P^2$”.
 SUCH = re.compile(

@@ -36,8 +36,8 @@ from otimes.proofs.documents.symbols.equal_sizes import (
     said_equal,
     with_equal_sizes,
 )
-from otimes.proofs.documents.verdicts.shape_doubts import of_a_dot, of_an_identity
 from otimes.proofs.documents.symbols.identity_maps import SameSizes, with_same_sizes
+from otimes.proofs.documents.verdicts.shape_doubts import of_a_dot, of_an_identity
 from otimes.proofs.documents.verdicts.suggestions import Edit, suggestion
 
 SQUARE = frozenset(("square", "symmetric", "idempotent", "invertible"))
